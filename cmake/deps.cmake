@@ -1,0 +1,15 @@
+# SPDX-FileCopyrightText: The tensord authors
+# SPDX-License-Identifier: Apache-2.0
+
+# Everything comes from the distribution's packages; nothing is downloaded by the build.
+find_package(absl REQUIRED)
+find_package(GTest REQUIRED)
+find_package(Protobuf REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(prometheus-cpp REQUIRED CONFIG)
+find_package(ZLIB REQUIRED)
+find_package(Threads REQUIRED)
+find_package(Boost REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
+find_package(CLI11 REQUIRED)

@@ -1,0 +1,31 @@
+# SPDX-FileCopyrightText: The tensord authors
+# SPDX-License-Identifier: Apache-2.0
+
+# Compile options of everything we write, as one interface library.
+set(TENSORD_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=: address,undefined or thread")
+option(TENSORD_WERROR "Warnings are errors" ON)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+add_library(tensord_flags INTERFACE)
+target_compile_options(tensord_flags INTERFACE -Wall -Wextra -Wconversion -Wno-sign-conversion)
+if(TENSORD_WERROR)
+  target_compile_options(tensord_flags INTERFACE -Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(tensord_flags INTERFACE -Wthread-safety)
+endif()
+if(TENSORD_SANITIZE)
+  target_compile_options(tensord_flags INTERFACE -fsanitize=${TENSORD_SANITIZE}
+                         -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(tensord_flags INTERFACE -fsanitize=${TENSORD_SANITIZE})
+endif()
+# The linker that is several times faster than the default one, where it is installed.
+find_program(TENSORD_MOLD mold)
+if(TENSORD_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_link_options(tensord_flags INTERFACE -fuse-ld=mold)
+endif()

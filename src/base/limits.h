@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+// Every queue, buffer, wait and retry has its limit here, one line each, with its reason.
+// Grouped by folder; a limit that an operator may change has its option's default here.
+namespace tensord::limits {
+
+// tensor/
+inline constexpr int kRankMax = 8;  // Eigen's kernels end here; keeps shapes inline.
+inline constexpr uint64_t kTensorBytesMax = 1ull << 31;  // One protobuf message cannot carry more.
+inline constexpr uint64_t kElementsMax = 1ull
+                                         << 31;  // Same, for one-byte elements and empty strings.
+inline constexpr size_t kInputsMax = 512;        // Named tensors a request; wide models have ~300.
+
+// loop/
+inline constexpr int kPostedTasksMax =
+    65536;  // Messages waiting for one loop; more means it hangs.
+
+// channel/
+inline constexpr size_t kRecordBytesMax = 64 * 1024;  // Below the default socket buffer of 208 KiB.
+inline constexpr size_t kRunsPerRecordMax = 64;       // A wake-up's worth; more only adds latency.
+inline constexpr size_t kErrorTextBytesMax = 4096;  // A worker's words; clients see at most 1,024.
+inline constexpr uint64_t kRequestSegmentBytes = 4 << 20;   // Six 602 KB images in flight.
+inline constexpr uint64_t kResponseSegmentBytes = 2 << 20;  // Larger outputs get their own segment.
+inline constexpr uint64_t kModelInfoBytesMax = 64
+                                               << 20;  // Signature map; a real one is under 1 MB.
+
+// worker/, fleet/
+inline constexpr absl::Duration kHeartbeatEvery =
+    absl::Milliseconds(100);  // Only while work is out.
+inline constexpr absl::Duration kHeartbeatLost =
+    absl::Seconds(3);  // Starved CPUs delay beats 4x and more.
+inline constexpr absl::Duration kLoadWaitMax = absl::Minutes(30);  // Slow disks and large models.
+inline constexpr absl::Duration kRunOverrun = absl::Seconds(30);   // Past the last deadline: kill.
+inline constexpr int kLogLineBytesMax = 1024;      // Of a worker's stdout and stderr.
+inline constexpr int kLogLinesPerSecondMax = 200;  // A log flood must not fill a disk.
+
+// front/
+inline constexpr size_t kHeaderBytesMax = 64 * 1024;      // All headers of a request together.
+inline constexpr int kHeadersMax = 100;                   // Fields a request; browsers send ~20.
+inline constexpr size_t kTargetBytesMax = 8 * 1024;       // Request target; model names are short.
+inline constexpr uint64_t kBodyBytesMax = 1ull << 31;     // As the original's message limit.
+inline constexpr uint64_t kInflatedBytesMax = 100 << 20;  // The original's limit for gzip bodies.
+inline constexpr int kStreamsPerConnectionMax = 1024;     // Unary calls multiplexed by one client.
+inline constexpr int kJsonDepthMax = 64;                  // Nested lists; a tensor has rank <= 8.
+inline constexpr absl::Duration kDeadlineDefault = absl::Hours(1);    // A client that named none.
+inline constexpr absl::Duration kHeaderWaitMax = absl::Seconds(30);   // Slow-loris guard.
+inline constexpr absl::Duration kIdleConnectionMax = absl::Hours(2);  // As gRPC's keep-alive.
+inline constexpr size_t kGrpcMessageBytesMax = 1024;  // Error text on the wire, as the original.
+
+}  // namespace tensord::limits

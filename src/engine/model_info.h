@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tensord::engine {
+
+// What a worker tells about its model once it is loaded. Untrusted by the front: it decodes the
+// bytes with bounds and shows them, nothing more.
+struct ModelInfo {
+  std::string signature_def_map;  // A serialized tensorflow.serving.SignatureDefMap.
+  std::string runtime_version;    // "2.21.0"
+  std::vector<std::string> devices;
+  std::string
+      stateful_reason;  // Empty: not stateful. Else e.g. "AssignAddVariableOp in signature incr".
+  std::vector<std::string> warnings;  // E.g. a synthetic warm-up that failed, with its error.
+  // Every sandbox layer and what a probe observed, e.g. "landlock: 14 rules, ABI 7",
+  // "seccomp: not applied (EINVAL)".
+  std::vector<std::string> sandbox;
+  uint64_t private_bytes = 0;  // Private_Clean + Private_Dirty after warm-up and malloc_trim.
+  uint32_t warm_up_runs = 0;
+  uint64_t load_microseconds = 0;
+  uint64_t warm_up_microseconds = 0;
+};
+
+std::string Serialize(const ModelInfo& info);
+// INVALID_ARGUMENT for anything malformed.
+absl::StatusOr<ModelInfo> ParseModelInfo(std::string_view bytes);
+
+}  // namespace tensord::engine

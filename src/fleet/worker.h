@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "tensor/tensor.h"
+
+namespace tensord::fleet {
+
+// What became of one run.
+struct RunOutcome {
+  // OK; the runtime's error; UNAVAILABLE when the worker died with this run in it.
+  absl::Status status;
+  bool worker_lost = false;  // The status is the worker's death, not the model's answer.
+  // In the signature's order; the views point into `bytes`, private memory of this process, already
+  // checked: dtypes and dims agree with the byte counts, string tables are well-formed.
+  std::vector<tensor::TensorView> outputs;
+  std::shared_ptr<const tensor::Buffer> bytes;
+  absl::Duration run_time;  // Inside the runtime, as the worker measured it.
+};
+
+using RunDone = absl::AnyInvocable<void(RunOutcome)>;
+
+// One run to be made. Pieces are joined along dim 0 (a run of one piece is taken as it is, whatever
+// its rank).
+struct RunSpec {
+  int signature = 0;
+  // inputs[i] is the signature's input i: its pieces, in order. All inputs have the same number of
+  // pieces; pieces of one input agree in dtype and all dims but the first.
+  // Lifetime: the bytes stay until `done` has run.
+  std::vector<std::vector<tensor::TensorView>> inputs;
+  // When nobody waits any longer. The worker is killed kRunOverrun after that if it still runs.
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+// A loaded, warm worker process as the scheduler sees it.
+// Threads: the home loop of its version only.
+class Worker {
+ public:
+  virtual ~Worker() = default;
+  // How many more runs it takes now; 0 when all executors are busy or it is dying.
+  virtual int Free() const = 0;
+  // Hands one run over. `done` runs exactly once, never inside this call, and also when the worker
+  // dies. RESOURCE_EXHAUSTED as an outcome when the tensors fit no segment.
+  // REQUIRES: Free() > 0.
+  virtual void Submit(RunSpec spec, RunDone done) = 0;
+};
+
+}  // namespace tensord::fleet

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+#include "loop/event_loop.h"
+
+namespace tensord::front {
+
+using Header = std::pair<std::string, std::string>;  // Name in lower case.
+
+enum class Protocol : uint8_t { kHttp1, kHttp2 };
+
+// A request's line and fields, complete before its body.
+struct RequestHead {
+  Protocol protocol = Protocol::kHttp1;
+  std::string method;  // "POST"
+  std::string target;  // As sent: path, query and all.
+  std::vector<Header> headers;
+  absl::Time arrived;  // Monotonic, of the first byte.
+  std::string peer;    // "127.0.0.1:40312", "unix"; for logs.
+
+  // The first value of that (lower-case) name.
+  std::optional<std::string_view> Find(std::string_view name) const;
+};
+
+// The one answer. For HTTP/1.1, trailers are not sent.
+struct Answer {
+  int status = 200;
+  std::vector<Header> headers;
+  std::string body;
+  std::vector<Header> trailers;  // gRPC: grpc-status and grpc-message.
+  bool trailers_only = false;    // gRPC: trailers go out in the first and only HEADERS frame.
+};
+
+// One request on its way to one answer, owned by its connection.
+//
+// A handler may keep the shared_ptr it got as long as it likes: when the client has gone away, Send
+// is a no-op. That is how "exactly one answer, or its connection is gone" is kept.
+// Threads: the connection's loop only; to answer from another loop, post to loop().
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  virtual loop::EventLoop& loop() = 0;
+  virtual const RequestHead& head() const = 0;
+  // The whole body, after content decoding (gzip) for HTTP/1.1; for HTTP/2 the raw DATA bytes.
+  // Valid until Send, or until the last shared_ptr goes when the client left.
+  virtual std::span<const std::byte> body() const = 0;
+  // At most once. May run before the body is complete: the rest is then read and dropped, or the
+  // stream reset.
+  virtual void Send(Answer answer) = 0;
+  // Runs once if the client resets the stream or goes away before the answer was given.
+  virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
+};
+
+// What the connections hand requests to. One for the whole server.
+// Threads: called on each connection's loop.
+class Service {
+ public:
+  virtual ~Service() = default;
+  // Head complete, body not yet read. The service may Send at once (refusal).
+  virtual void OnHead(Exchange& exchange) = 0;
+  // Body complete; not called when OnHead has answered.
+  virtual void OnRequest(std::shared_ptr<Exchange> exchange) = 0;
+};
+
+}  // namespace tensord::front
