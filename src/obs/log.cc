@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "obs/log.h"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace tensord::obs {
+namespace {
+
+constexpr std::array<std::string_view, 4> kWords = {"debug", "info", "warn", "error"};
+
+// Set by StartLog before threads start, constant afterwards.
+LogOptions& Options() {
+  static LogOptions options;
+  return options;
+}
+
+spdlog::logger& Logger() {
+  static const std::shared_ptr<spdlog::logger> logger = [] {
+    auto made = std::make_shared<spdlog::logger>("tensord",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    made->set_pattern("%v");
+    made->set_level(spdlog::level::trace);
+    return made;
+  }();
+  return *logger;
+}
+
+std::string_view Word(Level level) { return kWords[static_cast<size_t>(level)]; }
+
+}  // namespace
+
+void StartLog(const LogOptions& options) { Options() = options; }
+
+absl::Status ParseLevel(std::string_view word, Level* level) {
+  for (size_t i = 0; i < kWords.size(); ++i) {
+    if (kWords[i] == word) {
+      *level = static_cast<Level>(i);
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(
+      base::Cat("log level '", word, "' is unknown; use debug, info, warn or error"));
+}
+
+std::string Escape(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out.push_back('\\');
+      out.push_back(c);
+    } else if (c == '\n') {
+      out.append("\\n");
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out.append(fmt::format("\\u{:04x}", byte));
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+std::string FormatLine(const LogOptions& options, std::string_view time, Level level,
+                       std::string_view message, const std::vector<Field>& fields) {
+  std::string line;
+  if (options.json) {
+    line = fmt::format(R"({{"time":"{}","level":"{}","process":"{}","message":"{}")", time,
+                       Word(level), options.process, Escape(message));
+    for (const auto& [name, value] : fields) {
+      line.append(fmt::format(R"(,"{}":"{}")", name, Escape(value)));
+    }
+    line.push_back('}');
+    return line;
+  }
+  line = fmt::format("{} {:5} {}: {}", time, Word(level), options.process, Escape(message));
+  for (const auto& [name, value] : fields) line.append(fmt::format(" {}={}", name, Escape(value)));
+  return line;
+}
+
+void Write(Level level, std::string_view message, const std::vector<Field>& fields) {
+  const LogOptions& options = Options();
+  if (level < options.level) return;
+  const std::string time =
+      absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", base::WallTime(), absl::UTCTimeZone());
+  // An error must be on disk when the process dies next.
+  Logger().info("{}", FormatLine(options, time, level, message, fields));
+  Logger().flush();
+}
+
+}  // namespace tensord::obs

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "obs/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/mutex.h"
+
+namespace tensord::obs {
+namespace {
+
+constexpr size_t kMetricCount = kMetrics.size();
+
+const MetricRow& RowOf(Metric metric) { return kMetrics[static_cast<size_t>(metric)]; }
+
+std::vector<std::string> SplitLabels(std::string_view labels) {
+  std::vector<std::string> names;
+  while (!labels.empty()) {
+    const size_t comma = labels.find(',');
+    names.emplace_back(labels.substr(0, comma));
+    labels.remove_prefix(comma == std::string_view::npos ? labels.size() : comma + 1);
+  }
+  return names;
+}
+
+// first * factor^k for k = 0..count-1.
+prometheus::Histogram::BucketBoundaries Exponential(double first, double factor, int count) {
+  prometheus::Histogram::BucketBoundaries bounds;
+  for (double bound = first; count > 0; --count, bound *= factor) bounds.push_back(bound);
+  return bounds;
+}
+
+prometheus::Histogram::BucketBoundaries Bounds(Metric metric) {
+  // Latencies as the original's buckets (10 * 1.8^k, 33 of them); rows by powers of two.
+  return metric == Metric::kBatchRows ? Exponential(1, 2, 12) : Exponential(10, 1.8, 33);
+}
+
+}  // namespace
+
+struct Metrics::State {
+  prometheus::Registry registry;
+  std::array<prometheus::Family<prometheus::Counter>*, kMetricCount> counters{};
+  std::array<prometheus::Family<prometheus::Gauge>*, kMetricCount> gauges{};
+  std::array<prometheus::Family<prometheus::Histogram>*, kMetricCount> histograms{};
+  base::Mutex mu;
+  std::array<std::vector<prometheus::Gauge*>, kMetricCount> live_gauges ABSL_GUARDED_BY(mu);
+};
+
+namespace {
+
+prometheus::Labels MakeLabels(Metric metric, const std::vector<std::string>& values) {
+  const std::vector<std::string> names = SplitLabels(RowOf(metric).labels);
+  TENSORD_CHECK(names.size() == values.size());
+  prometheus::Labels labels;
+  for (size_t i = 0; i < names.size(); ++i) labels[names[i]] = values[i];
+  return labels;
+}
+
+}  // namespace
+
+Metrics::Metrics() : state_(std::make_unique<State>()) {
+  for (size_t i = 0; i < kMetricCount; ++i) {
+    const MetricRow& row = kMetrics[i];
+    const std::string name(row.name);
+    const std::string help(row.help);
+    switch (row.kind) {
+      case MetricKind::kCounter:
+        state_->counters[i] =
+            &prometheus::BuildCounter().Name(name).Help(help).Register(state_->registry);
+        break;
+      case MetricKind::kGauge:
+        state_->gauges[i] =
+            &prometheus::BuildGauge().Name(name).Help(help).Register(state_->registry);
+        break;
+      case MetricKind::kHistogram:
+        state_->histograms[i] =
+            &prometheus::BuildHistogram().Name(name).Help(help).Register(state_->registry);
+        break;
+    }
+  }
+}
+
+Metrics::~Metrics() = default;
+
+prometheus::Counter& Metrics::Counter(Metric metric, const std::vector<std::string>& labels) {
+  return state_->counters[static_cast<size_t>(metric)]->Add(MakeLabels(metric, labels));
+}
+
+prometheus::Gauge& Metrics::Gauge(Metric metric, const std::vector<std::string>& labels) {
+  const auto index = static_cast<size_t>(metric);
+  prometheus::Gauge& gauge = state_->gauges[index]->Add(MakeLabels(metric, labels));
+  base::MutexLock lock(&state_->mu);
+  state_->live_gauges[index].push_back(&gauge);
+  return gauge;
+}
+
+prometheus::Histogram& Metrics::Histogram(Metric metric, const std::vector<std::string>& labels) {
+  return state_->histograms[static_cast<size_t>(metric)]->Add(MakeLabels(metric, labels),
+                                                              Bounds(metric));
+}
+
+void Metrics::ClearGauges(Metric metric) {
+  const auto index = static_cast<size_t>(metric);
+  base::MutexLock lock(&state_->mu);
+  std::vector<prometheus::Gauge*>& live = state_->live_gauges[index];
+  std::sort(live.begin(), live.end());
+  live.erase(std::unique(live.begin(), live.end()), live.end());
+  for (prometheus::Gauge* gauge : live) state_->gauges[index]->Remove(gauge);
+  live.clear();
+}
+
+std::string Metrics::Page() const {
+  return prometheus::TextSerializer().Serialize(state_->registry.Collect());
+}
+
+std::string_view StatusLabel(absl::StatusCode code) {
+  constexpr std::array<std::string_view, 17> kLabels = {"OK",
+                                                        "CANCELLED",
+                                                        "UNKNOWN",
+                                                        "INVALID_ARGUMENT",
+                                                        "DEADLINE_EXCEEDED",
+                                                        "NOT_FOUND",
+                                                        "ALREADY_EXISTS",
+                                                        "PERMISSION_DENIED",
+                                                        "RESOURCE_EXHAUSTED",
+                                                        "FAILED_PRECONDITION",
+                                                        "ABORTED",
+                                                        "OUT_OF_RANGE",
+                                                        "UNIMPLEMENTED",
+                                                        "INTERNAL",
+                                                        "UNAVAILABLE",
+                                                        "DATA_LOSS",
+                                                        "UNAUTHENTICATED"};
+  const auto index = static_cast<size_t>(code);
+  return index < kLabels.size() ? kLabels[index] : kLabels[2];
+}
+
+void Add(prometheus::Counter& counter, double value) { counter.Increment(value); }
+void Set(prometheus::Gauge& gauge, double value) { gauge.Set(value); }
+void Observe(prometheus::Histogram& histogram, double value) { histogram.Observe(value); }
+
+ModelMetrics::ModelMetrics(Metrics* metrics, std::string model)
+    : metrics_(metrics),
+      model_(std::move(model)),
+      grpc_latency_(metrics->Histogram(Metric::kRequestLatency, {model_, "Predict", "GRPC"})),
+      rest_latency_(metrics->Histogram(Metric::kRequestLatency, {model_, "predict", "REST"})),
+      runtime_latency_(metrics->Histogram(Metric::kRuntimeLatency, {model_, "Predict", "TF1"})) {
+  for (size_t code = 0; code < request_count_.size(); ++code) {
+    request_count_[code] =
+        &metrics->Counter(Metric::kRequestCount,
+                          {model_, std::string(StatusLabel(static_cast<absl::StatusCode>(code)))});
+  }
+}
+
+void ModelMetrics::CountAnswer(absl::StatusCode code, absl::Duration latency, bool rest) {
+  auto index = static_cast<size_t>(code);
+  if (index >= request_count_.size()) index = static_cast<size_t>(absl::StatusCode::kUnknown);
+  request_count_[index]->Increment();
+  if (code != absl::StatusCode::kOk) return;
+  (rest ? rest_latency_ : grpc_latency_).Observe(absl::ToDoubleMicroseconds(latency));
+}
+
+void ModelMetrics::CountRun(absl::Duration run_time) {
+  runtime_latency_.Observe(absl::ToDoubleMicroseconds(run_time));
+}
+
+void ModelMetrics::CountShed(std::string_view reason) {
+  metrics_->Counter(Metric::kShed, {model_, std::string(reason)}).Increment();
+}
+
+}  // namespace tensord::obs
