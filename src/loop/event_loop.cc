@@ -117,7 +117,6 @@ void EventLoop::Stop() {
 }
 
 void EventLoop::Run() {
-  stop_.store(false);
   while (!stop_.load()) RunOnce(absl::InfiniteFuture());
   RunPosted();
 }

@@ -16,7 +16,7 @@
 namespace tensord::obs {
 namespace {
 
-constexpr std::array<std::string_view, 4> kWords = {"debug", "info", "warn", "error"};
+constexpr std::array<std::string_view, 4> kWords = {"debug", "info", "warning", "error"};
 
 // Set by StartLog before threads start, constant afterwards.
 LogOptions& Options() {
@@ -49,7 +49,7 @@ absl::Status ParseLevel(std::string_view word, Level* level) {
     }
   }
   return absl::InvalidArgumentError(
-      base::Cat("log level '", word, "' is unknown; use debug, info, warn or error"));
+      base::Cat("log level '", word, "' is unknown; use debug, info, warning or error"));
 }
 
 std::string Escape(std::string_view text) {
@@ -83,7 +83,7 @@ std::string FormatLine(const LogOptions& options, std::string_view time, Level l
     line.push_back('}');
     return line;
   }
-  line = fmt::format("{} {:5} {}: {}", time, Word(level), options.process, Escape(message));
+  line = fmt::format("{} {:7} {}: {}", time, Word(level), options.process, Escape(message));
   for (const auto& [name, value] : fields) line.append(fmt::format(" {}={}", name, Escape(value)));
   return line;
 }

@@ -17,7 +17,7 @@ using ::testing::Not;
 TEST(Log, ATextLineCannotBeForgedByItsValues) {
   const LogOptions options{.process = "front"};
   EXPECT_EQ(FormatLine(options, "T", Level::kWarn, "a\nb", {{"model", "x\x1b[31m\"y"}}),
-            "T warn  front: a\\nb model=x\\u001b[31m\\\"y");
+            "T warning front: a\\nb model=x\\u001b[31m\\\"y");
 }
 
 TEST(Log, AJsonLineIsOneObject) {
