@@ -32,6 +32,9 @@ inline constexpr uint64_t kResponseSegmentBytes = 2 << 20;  // Larger outputs ge
 inline constexpr uint64_t kModelInfoBytesMax = 64
                                                << 20;  // Signature map; a real one is under 1 MB.
 
+inline constexpr size_t kLoadListMax = 64;  // Tags, op libraries, warm-up sizes; real ones: < 10.
+inline constexpr uint32_t kExecutorsMax = 256;  // Threads that take runs; more cores share a model.
+
 // worker/, fleet/
 inline constexpr absl::Duration kHeartbeatEvery =
     absl::Milliseconds(100);  // Only while work is out.
