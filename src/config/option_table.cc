@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "config/option_table.h"
+
+#include <algorithm>
+
+namespace tensord::config {
+namespace {
+
+using S = ServerOptions;
+using enum OptionGroup;
+using enum OptionState;
+constexpr OptionOrigin kOriginal = OptionOrigin::kOriginal;
+constexpr OptionOrigin kOurs = OptionOrigin::kTensord;
+
+constexpr Option kOptions[] = {
+    // gRPC and HTTP.
+    {"port", kNetwork, &S::port, kOriginal, kWorks,
+     "TCP port for gRPC; 0 turns it off (then --grpc_socket_path is needed)"},
+    {"grpc_socket_path", kNetwork, &S::grpc_socket_path, kOriginal, kWorks,
+     "Also serve gRPC on a UNIX socket at this path"},
+    {"rest_api_port", kNetwork, &S::rest_api_port, kOriginal, kWorks,
+     "TCP port for REST, health and metrics over HTTP/1.1; 0 turns it off; must differ from "
+     "--port"},
+    {"rest_api_timeout_in_ms", kNetwork, &S::rest_api_timeout_in_ms, kOriginal, kWorks,
+     "Deadline of each REST call in milliseconds; 0 or less: none"},
+    {"bind_address", kNetwork, &S::bind_address, kOurs, kWorks,
+     "IPv4 or IPv6 address that both TCP ports listen on; empty: 0.0.0.0 for gRPC and, for REST, "
+     "every address of both families"},
+    {"grpc_max_threads", kNetwork, &S::grpc_max_threads, kOriginal, kNoEffect,
+     "Thread limit of gRPC's resource quota", "calls in flight need no threads here"},
+    {"grpc_channel_arguments", kNetwork, &S::grpc_channel_arguments, kOriginal, kNoEffect,
+     "Comma list of k=v settings of the gRPC library",
+     "the gRPC library whose settings these are is not used"},
+    {"rest_api_num_threads", kNetwork, &S::rest_api_num_threads, kOriginal, kNoEffect,
+     "Number of HTTP worker threads", "REST calls in flight need no threads here"},
+    {"rest_api_enable_cors_support", kNetwork, &S::rest_api_enable_cors_support, kOriginal,
+     kNoEffect, "Add CORS headers to REST answers",
+     "no CORS headers are sent yet; put a proxy that adds them in front"},
+    {"enable_grpc_healthcheck_service", kNetwork, &S::enable_grpc_healthcheck_service, kOriginal,
+     kNoEffect, "Serve grpc.health.v1.Health", "the health service is always on"},
+    {"enable_profiler", kNetwork, &S::enable_profiler, kOriginal, kNoEffect,
+     "Serve TensorFlow's ProfilerService on the gRPC port", "there is no profiler service yet"},
+    {"enable_serialization_as_tensor_content", kNetwork, &S::enable_serialization_as_tensor_content,
+     kOriginal, kNoEffect, "Answer Predict with tensor_content instead of typed value fields",
+     "both forms carry the same values, and clients read either"},
+    {"use_alts_credentials", kNetwork, &S::use_alts_credentials, kOriginal, kRefused,
+     "Use Google ALTS for gRPC", "ALTS is not supported, and a port without it would be open"},
+    {"ssl_config_file", kNetwork, &S::ssl_config_file, kOriginal, kRefused,
+     "Text-format SSLConfig: TLS for gRPC",
+     "TLS is not supported yet, and a port without it would be open; end TLS in a proxy in front"},
+
+    // What to serve.
+    {"model_name", kModels, &S::model_name, kOriginal, kWorks,
+     "Name of the one model; ignored with --model_config_file"},
+    {"model_base_path", kModels, &S::model_base_path, kOriginal, kWorks,
+     "Directory whose numbered subdirectories are the versions of the one model; absolute"},
+    {"model_config_file", kModels, &S::model_config_file, kOriginal, kWorks,
+     "Text-format ModelServerConfig: names, paths, platforms and version policies of all models; "
+     "read again on SIGHUP"},
+    {"model_settings_file", kModels, &S::model_settings_file, kOurs, kWorks,
+     "Text-format tensord.ModelSettingsFile: settings by model name that ModelServerConfig has no "
+     "place for"},
+    {"model_config_file_poll_wait_seconds", kModels, &S::model_config_file_poll_wait_seconds,
+     kOriginal, kNoEffect, "Read the model config file again on this period; 0: never",
+     "send SIGHUP to the server to read the file again"},
+    {"allow_version_labels_for_unavailable_models", kModels,
+     &S::allow_version_labels_for_unavailable_models, kOriginal, kNoEffect,
+     "Let a label point to a version that is not loaded yet", "version labels do not work yet"},
+    {"platform_config_file", kModels, &S::platform_config_file, kOriginal, kRefused,
+     "Text-format PlatformConfigMap: replaces the session and batching flags",
+     "it would change how every model runs, and it is not supported yet"},
+    {"saved_model_tags", kModels, &S::saved_model_tags, kOriginal, kRefused,
+     "Comma list of the tags of the graph to load from a SavedModel",
+     "another graph would be served, and only the tag \"serve\" is supported yet"},
+    {"prefer_tflite_model", kModels, &S::prefer_tflite_model, kOriginal, kRefused,
+     "Serve model.tflite where a version has one",
+     "another model would be served: TensorFlow Lite models are not supported yet"},
+    {"num_tflite_interpreters_per_pool", kModels, &S::num_tflite_interpreters_per_pool, kOriginal,
+     kRefused, "TensorFlow Lite interpreters a pool; more than 1 batches requests",
+     "TensorFlow Lite models are not supported yet"},
+    {"num_tflite_pools", kModels, &S::num_tflite_pools, kOriginal, kRefused,
+     "TensorFlow Lite interpreter pools a model; 0: one a CPU",
+     "TensorFlow Lite models are not supported yet"},
+    {"enable_signature_method_name_check", kModels, &S::enable_signature_method_name_check,
+     kOriginal, kNoEffect, "Refuse calls whose kind is not the signature's method_name",
+     "the method name is not checked yet"},
+    {"remove_unused_fields_from_bundle_metagraph", kModels,
+     &S::remove_unused_fields_from_bundle_metagraph, kOriginal, kNoEffect,
+     "Keep only the signatures of a loaded meta graph in memory",
+     "meta graphs are never kept in memory here"},
+
+    // Loading and polling.
+    {"file_system_poll_wait_seconds", kLoading, &S::file_system_poll_wait_seconds, kOriginal,
+     kWorks, "Seconds between looks for new versions; 0: look once; negative: never look"},
+    {"max_num_load_retries", kLoading, &S::max_num_load_retries, kOriginal, kWorks,
+     "Tries to load a version after the first one failed"},
+    {"load_retry_interval_micros", kLoading, &S::load_retry_interval_micros, kOriginal, kWorks,
+     "Microseconds between tries to load a version; negative: no pause"},
+    {"num_load_threads", kLoading, &S::num_load_threads, kOriginal, kNoEffect,
+     "Threads that load models after start-up", "each version loads in a process of its own"},
+    {"num_unload_threads", kLoading, &S::num_unload_threads, kOriginal, kNoEffect,
+     "Threads that unload models", "a version is unloaded by ending its process"},
+    {"flush_filesystem_caches", kLoading, &S::flush_filesystem_caches, kOriginal, kNoEffect,
+     "Drop TensorFlow's file system caches after loading",
+     "the caches end with the process that loaded the version"},
+    {"enable_model_warmup", kLoading, &S::enable_model_warmup, kOriginal, kNoEffect,
+     "Replay a version's recorded warm-up requests at load",
+     "recorded requests are not replayed yet; each signature is warmed with synthetic ones"},
+    {"num_request_iterations_for_warmup", kLoading, &S::num_request_iterations_for_warmup,
+     kOriginal, kNoEffect, "Repeats of each recorded warm-up request",
+     "recorded warm-up requests are not replayed yet"},
+
+    // Batching.
+    {"enable_batching", kBatching, &S::enable_batching, kOriginal, kWorks,
+     "Batch by the rules of --batching_parameters_file; without it tensord decides what to batch"},
+    {"batching_parameters_file", kBatching, &S::batching_parameters_file, kOriginal, kWorks,
+     "Text-format BatchingParameters; needs --enable_batching"},
+    {"enable_per_model_batching_parameters", kBatching, &S::enable_per_model_batching_parameters,
+     kOriginal, kRefused, "Take batching parameters from batching_params.pbtxt of each version",
+     "limits and timeouts would be other ones: per-model batching parameters do not work yet"},
+
+    // The TensorFlow runtime.
+    {"tensorflow_library_dir", kRuntime, &S::tensorflow_library_dir, kOurs, kWorks,
+     "Directory of libtensorflow_framework.so.2 and libtensorflow_cc.so.2; empty: "
+     "$TENSORD_TENSORFLOW_DIR, beside the binary, then Python's site-packages"},
+    {"tensorflow_session_parallelism", kRuntime, &S::tensorflow_session_parallelism, kOriginal,
+     kWorks, "Threads of both pools of a session; 0: chosen"},
+    {"tensorflow_intra_op_parallelism", kRuntime, &S::tensorflow_intra_op_parallelism, kOriginal,
+     kWorks, "Threads that one op may use; 0: chosen"},
+    {"tensorflow_inter_op_parallelism", kRuntime, &S::tensorflow_inter_op_parallelism, kOriginal,
+     kWorks, "Ops that may run in parallel; 0: chosen"},
+    {"tensorflow_session_config_file", kRuntime, &S::tensorflow_session_config_file, kOriginal,
+     kRefused, "Text-format ConfigProto that every session starts from",
+     "it would change how every model runs, and it is not supported yet"},
+    {"per_process_gpu_memory_fraction", kRuntime, &S::per_process_gpu_memory_fraction, kOriginal,
+     kNoEffect, "Part of a GPU's memory that a process takes; 0: TensorFlow decides",
+     "GPU memory is not limited by this option yet"},
+    {"xla_cpu_compilation_enabled", kRuntime, &S::xla_cpu_compilation_enabled, kOriginal, kNoEffect,
+     "Compile graphs for the CPU with XLA", "graphs run without XLA's just-in-time compilation"},
+    {"xla_gpu_compilation_enabled", kRuntime, &S::xla_gpu_compilation_enabled, kOriginal, kNoEffect,
+     "Compile graphs for the GPU with XLA", "graphs run without XLA's just-in-time compilation"},
+    {"mixed_precision", kRuntime, &S::mixed_precision, kOriginal, kNoEffect,
+     "\"bfloat16\": let oneDNN compute in bfloat16", "models run in the precision they were saved"},
+    {"thread_pool_factory_config_file", kRuntime, &S::thread_pool_factory_config_file, kOriginal,
+     kNoEffect, "Text-format ThreadPoolFactoryConfig",
+     "no thread pool factory exists, in the original either"},
+    {"skip_initialize_tpu", kRuntime, &S::skip_initialize_tpu, kOriginal, kNoEffect,
+     "Leave the TPU system as it is at start-up", "TPUs are not used"},
+
+    // Metrics and logs.
+    {"monitoring_config_file", kObservation, &S::monitoring_config_file, kOriginal, kWorks,
+     "Text-format MonitoringConfig: turns the metrics page on and names its path; needs "
+     "--rest_api_port"},
+    {"log_format", kObservation, &S::log_format, kOurs, kWorks,
+     "One log line as text or as a JSON object", "", "text,json"},
+    {"log_level", kObservation, &S::log_level, kOurs, kWorks, "The least severe lines to log", "",
+     "debug,info,warning,error"},
+
+    // The process.
+    {"version", kProcess, &S::version, kOriginal, kWorks, "Print versions and exit"},
+    {"drain_timeout_ms", kProcess, &S::drain_timeout_ms, kOurs, kWorks,
+     "Milliseconds that requests in flight get to finish after SIGTERM or SIGINT"},
+    {"drain_lame_duck_ms", kProcess, &S::drain_lame_duck_ms, kOurs, kWorks,
+     "Milliseconds, before that, in which the server says it is not ready and still takes "
+     "requests"},
+    {"sandbox", kProcess, &S::sandbox, kOurs, kWorks,
+     "Confine workers: on refuses to load models where a layer is missing, best_effort says what "
+     "is "
+     "missing and goes on",
+     "", "on,best_effort,off"},
+    {"worker_user_base", kProcess, &S::worker_user_base, kOurs, kWorks,
+     "When started as root: the first of the user ids that workers run under, one a worker; 0: "
+     "workers keep the server's user"},
+    {"memory_limit_bytes", kProcess, &S::memory_limit_bytes, kOurs, kWorks,
+     "Memory that all processes may use together; 0: the cgroup's limit or the machine's memory"},
+    {"request_bytes_budget", kProcess, &S::request_bytes_budget, kOurs, kWorks,
+     "Bytes held for requests and answers at once; 0: a quarter of the memory limit"},
+    {"loops", kProcess, &S::loops, kOurs, kWorks,
+     "Event loops of the front; 0: one up to 4 CPUs, then one more for each 8"},
+};
+
+}  // namespace
+
+std::string_view GroupTitle(OptionGroup group) {
+  switch (group) {
+    case kNetwork:
+      return "gRPC and HTTP";
+    case kModels:
+      return "What to serve";
+    case kLoading:
+      return "Loading and polling";
+    case kBatching:
+      return "Batching";
+    case kRuntime:
+      return "The TensorFlow runtime";
+    case kObservation:
+      return "Metrics and logs";
+    case kProcess:
+      return "The process";
+  }
+  return "";
+}
+
+std::span<const Option> OptionTable() { return kOptions; }
+
+const Option* FindOption(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kOptions), std::end(kOptions),
+                                   [&](const Option& option) { return option.name == name; });
+  return found == std::end(kOptions) ? nullptr : found;
+}
+
+}  // namespace tensord::config

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "config/option_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+
+#include "base/text.h"
+
+namespace tensord::config {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Becomes any member in aggregate initialisation, so that members can be counted.
+struct Anything {
+  template <typename T>
+  operator T() const;  // NOLINT: implicit on purpose.
+};
+
+template <typename T, typename... Members>
+constexpr size_t MemberCount() {
+  if constexpr (requires { T{Members{}..., Anything{}}; }) {
+    return MemberCount<T, Members..., Anything>();
+  } else {
+    return sizeof...(Members);
+  }
+}
+
+TEST(OptionTable, HasOneRowForEachMember) {
+  EXPECT_EQ(OptionTable().size(), MemberCount<ServerOptions>());
+  std::set<std::string_view> names;
+  for (const Option& option : OptionTable()) {
+    EXPECT_TRUE(names.insert(option.name).second) << option.name << " is there twice";
+    const auto same = [&](const Option& other) { return other.member == option.member; };
+    EXPECT_EQ(std::count_if(OptionTable().begin(), OptionTable().end(), same), 1) << option.name;
+  }
+}
+
+TEST(OptionTable, KnowsEveryFlagOfTheOriginal) {
+  const auto table = OptionTable();
+  EXPECT_EQ(
+      std::count_if(table.begin(), table.end(),
+                    [](const Option& option) { return option.origin == OptionOrigin::kOriginal; }),
+      48);
+}
+
+TEST(OptionTable, SaysWhyWhatDoesNotWorkDoesNot) {
+  for (const Option& option : OptionTable()) {
+    EXPECT_EQ(option.note.empty(), option.state == OptionState::kWorks) << option.name;
+    EXPECT_FALSE(option.help.empty()) << option.name;
+    EXPECT_THAT(std::string(option.help), Not(HasSubstr("|"))) << option.name;
+  }
+}
+
+TEST(OptionTable, IsSortedByGroup) {
+  const auto table = OptionTable();
+  EXPECT_TRUE(std::is_sorted(table.begin(), table.end(),
+                             [](const Option& a, const Option& b) { return a.group < b.group; }));
+}
+
+TEST(OptionValue, ReadsEachType) {
+  ServerOptions options;
+  EXPECT_TRUE(SetValue(*FindOption("port"), "-1", &options).ok());
+  EXPECT_TRUE(SetValue(*FindOption("enable_batching"), "true", &options).ok());
+  EXPECT_TRUE(SetValue(*FindOption("load_retry_interval_micros"), "+9000000000", &options).ok());
+  EXPECT_TRUE(SetValue(*FindOption("per_process_gpu_memory_fraction"), "0.25", &options).ok());
+  EXPECT_TRUE(SetValue(*FindOption("model_name"), "a=b", &options).ok());
+  EXPECT_EQ(options.port, -1);
+  EXPECT_TRUE(options.enable_batching);
+  EXPECT_EQ(options.load_retry_interval_micros, 9'000'000'000);
+  EXPECT_EQ(options.per_process_gpu_memory_fraction, 0.25f);
+  EXPECT_EQ(options.model_name, "a=b");
+}
+
+TEST(OptionValue, RefusesWhatIsNotOfItsTypeAndNamesIt) {
+  ServerOptions options;
+  struct Bad {
+    std::string_view option;
+    std::string_view text;
+    std::string_view words;
+  };
+  const Bad cases[] = {
+      {"port", "80x", "--port takes a value of type int32, not \"80x\""},
+      {"port", "", "--port takes a value of type int32, not \"\""},
+      {"port", "3000000000", "--port takes a value of type int32, not \"3000000000\""},
+      {"port", "+-1", "--port takes a value of type int32, not \"+-1\""},
+      {"enable_batching", "1", "--enable_batching takes true or false, not \"1\""},
+      {"log_format", "xml", "--log_format takes one of text,json, not \"xml\""},
+      {"log_format", "text,json", "--log_format takes one of text,json, not \"text,json\""},
+      {"log_format", "", "--log_format takes one of text,json, not \"\""},
+  };
+  for (const Bad& bad : cases) {
+    const absl::Status status = SetValue(*FindOption(bad.option), bad.text, &options);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(base::Message(status), bad.words);
+  }
+  EXPECT_EQ(options, ServerOptions());
+}
+
+TEST(OptionValue, ArgumentsNameOnlyWhatIsNotTheDefault) {
+  ServerOptions options;
+  EXPECT_THAT(ToArguments(options), IsEmpty());
+  options.port = 0;
+  options.enable_profiler = false;
+  options.model_base_path = "/m o d";
+  EXPECT_THAT(ToArguments(options),
+              ElementsAre("--port=0", "--enable_profiler=false", "--model_base_path=/m o d"));
+}
+
+TEST(ConfigPage, IsTheCommittedOne) {
+  std::ifstream file(TENSORD_SOURCE_DIR "/docs/config.md");
+  std::stringstream committed;
+  committed << file.rdbuf();
+  EXPECT_EQ(committed.str(), ConfigPage())
+      << "docs/config.md is stale: run `tensord docs config > docs/config.md`";
+}
+
+}  // namespace
+}  // namespace tensord::config
