@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "supervisor/front_sockets.h"
+
+#include <charconv>
+#include <system_error>
+
+#include "base/text.h"
+
+namespace tensord::supervisor {
+namespace {
+
+// Takes one number and the separator behind it off the front of *text; a missing separator is fine
+// at the very end.
+bool TakeNumber(std::string_view* text, char separator, int* value) {
+  const auto result = std::from_chars(text->data(), text->data() + text->size(), *value);
+  if (result.ec != std::errc() || *value < -1) return false;
+  text->remove_prefix(static_cast<size_t>(result.ptr - text->data()));
+  if (text->empty()) return separator == ';';
+  if (text->front() != separator) return false;
+  text->remove_prefix(1);
+  return !text->empty();
+}
+
+}  // namespace
+
+std::string EncodeFrontSockets(const FrontSockets& sockets) {
+  std::string text = sockets.listen_when_loaded ? "+" : "";
+  for (const LoopSockets& loop : sockets.loops) {
+    if (&loop != &sockets.loops.front()) text += ';';
+    text += base::Cat(loop.grpc_fd, ",", loop.rest_fd, ",", loop.unix_fd);
+  }
+  return text;
+}
+
+absl::StatusOr<FrontSockets> DecodeFrontSockets(std::string_view text) {
+  const std::string_view whole = text;
+  FrontSockets sockets;
+  if (text.starts_with('+')) {
+    sockets.listen_when_loaded = true;
+    text.remove_prefix(1);
+  }
+  do {
+    LoopSockets loop;
+    if (!TakeNumber(&text, ',', &loop.grpc_fd) || !TakeNumber(&text, ',', &loop.rest_fd) ||
+        !TakeNumber(&text, ';', &loop.unix_fd)) {
+      return absl::InvalidArgumentError(
+          base::Cat("expected the supervisor's list of sockets, not \"", whole, "\""));
+    }
+    sockets.loops.push_back(loop);
+  } while (!text.empty());
+  return sockets;
+}
+
+}  // namespace tensord::supervisor
