@@ -45,6 +45,12 @@ inline constexpr absl::Duration kRunOverrun = absl::Seconds(30);   // Past the l
 inline constexpr int kLogLineBytesMax = 1024;      // Of a worker's stdout and stderr.
 inline constexpr int kLogLinesPerSecondMax = 200;  // A log flood must not fill a disk.
 
+// sched/
+inline constexpr int64_t kBatchRowsMax = 64;  // MLPs are saturated at 8; more couples latencies.
+inline constexpr uint64_t kBatchBytesMax = kRequestSegmentBytes / 2;  // Two batches a segment.
+inline constexpr int64_t kQueuedCallsMax = 16384;       // 16 connections full of streams.
+inline constexpr uint64_t kQueuedBytesMax = 256 << 20;  // Of inputs, a version; 450 raw images.
+
 // front/
 inline constexpr size_t kHeaderBytesMax = 64 * 1024;      // All headers of a request together.
 inline constexpr int kHeadersMax = 100;                   // Fields a request; browsers send ~20.
