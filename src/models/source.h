@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "models/config.h"
+
+// Where versions come from, as a seam: local directories now, remote stores through a fetcher
+// later.
+namespace tensord::models {
+
+// One version that exists.
+struct FoundVersion {
+  int64_t number = 0;
+  std::string directory;
+  bool complete = false;     // May be loaded.
+  std::string reason;        // If not complete: what is missing, for the operator.
+  uint64_t bytes = 0;        // Sum of the file sizes.
+  uint64_t fingerprint = 0;  // Of names, sizes and times: other files, other number.
+
+  bool operator==(const FoundVersion&) const = default;
+};
+
+struct Listing {
+  std::vector<FoundVersion> versions;  // Highest number first; each number once.
+  std::vector<std::string> warnings;   // Duplicates and the like, one sentence each.
+  // Some version is not complete or not quiet yet: look again soon.
+  bool unsettled = false;
+
+  bool operator==(const Listing&) const = default;
+};
+
+// What to look for.
+struct SourceQuery {
+  std::string base_path;
+  VersionPolicy policy;           // Versions it can never want need not be examined.
+  std::set<int64_t> also;         // Examine these too (labels).
+  std::set<std::string> renamed;  // Names that were seen to be renamed into place since last time.
+  bool closely = false;  // Examine again what was complete: a failed version may have been mended.
+};
+
+// A base path to be watched for a model.
+struct WatchedPath {
+  std::string model;
+  SourceQuery query;  // Without `renamed`.
+};
+
+// Threads: one at a time. List may block for ever (a hanging network file system).
+class VersionSource {
+ public:
+  virtual ~VersionSource() = default;
+  // NOT_FOUND when the base path does not exist; UNAVAILABLE when it cannot be listed now;
+  // UNIMPLEMENTED for a URI of an unknown kind.
+  virtual absl::StatusOr<Listing> List(const SourceQuery& query) = 0;
+};
+
+}  // namespace tensord::models
