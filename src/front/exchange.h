@@ -18,16 +18,18 @@
 
 namespace tensord::front {
 
-using Header = std::pair<std::string, std::string>;  // Name in lower case.
+using Header = std::pair<std::string, std::string>;                // Name in lower case.
+using HeaderView = std::pair<std::string_view, std::string_view>;  // Name in lower case.
 
 enum class Protocol : uint8_t { kHttp1, kHttp2 };
 
-// A request's line and fields, complete before its body.
+// A request's line and fields, complete before its body. HTTP/2's :authority is called "host" here.
+// Lifetime: the headers are views into the Exchange's memory, so a copy must not outlive it.
 struct RequestHead {
   Protocol protocol = Protocol::kHttp1;
   std::string method;  // "POST"
   std::string target;  // As sent: path, query and all.
-  std::vector<Header> headers;
+  std::vector<HeaderView> headers;
   absl::Time arrived;  // Monotonic, of the first byte.
   std::string peer;    // "127.0.0.1:40312", "unix"; for logs.
 
@@ -38,7 +40,11 @@ struct RequestHead {
 // The one answer. For HTTP/1.1, trailers are not sent.
 struct Answer {
   int status = 200;
+  // Without content-length, connection, date: those are the connection's. Characters that would
+  // end a header line are replaced by spaces.
   std::vector<Header> headers;
+  std::string
+      prefix;  // Goes out right before the body: gRPC's five bytes, without moving the body.
   std::string body;
   std::vector<Header> trailers;  // gRPC: grpc-status and grpc-message.
   bool trailers_only = false;    // gRPC: trailers go out in the first and only HEADERS frame.
@@ -48,19 +54,24 @@ struct Answer {
 //
 // A handler may keep the shared_ptr it got as long as it likes: when the client has gone away, Send
 // is a no-op. That is how "exactly one answer, or its connection is gone" is kept.
-// Threads: the connection's loop only; to answer from another loop, post to loop().
+// Threads: the connection's loop only, the release of the last shared_ptr included; to answer from
+// another loop, post to loop().
 class Exchange {
  public:
   virtual ~Exchange() = default;
   virtual loop::EventLoop& loop() = 0;
   virtual const RequestHead& head() const = 0;
-  // The whole body, after content decoding (gzip) for HTTP/1.1; for HTTP/2 the raw DATA bytes.
-  // Valid until Send, or until the last shared_ptr goes when the client left.
+  // The whole body, with a content-encoding of gzip undone. A gRPC body is its one frame, five
+  // bytes of prefix included; a compressed message is inflated and its flag cleared. Valid until
+  // Send, or until the last shared_ptr goes when the client left.
   virtual std::span<const std::byte> body() const = 0;
-  // At most once. May run before the body is complete: the rest is then read and dropped, or the
-  // stream reset.
+  // The body claimed to be gzip and was not: body() is empty, as the original hands it on.
+  virtual bool body_undecodable() const { return false; }
+  // At most once; later calls do nothing. May run before the body is complete: the rest is then
+  // read and dropped, or the stream reset.
   virtual void Send(Answer answer) = 0;
-  // Runs once if the client resets the stream or goes away before the answer was given.
+  // Runs once if the client resets the stream or goes away before the answer was given; at once if
+  // it has already gone. After Send it is forgotten.
   virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
 };
 
@@ -71,8 +82,13 @@ class Service {
   virtual ~Service() = default;
   // Head complete, body not yet read. The service may Send at once (refusal).
   virtual void OnHead(Exchange& exchange) = 0;
-  // Body complete; not called when OnHead has answered.
+  // Body complete; not called when OnHead has answered, nor when the connection itself refused the
+  // body (too large, cut short, no memory left) or the client left before its end.
   virtual void OnRequest(std::shared_ptr<Exchange> exchange) = 0;
+  // For logs and metrics: the connection answered `http_status` on its own, before or after OnHead.
+  // `head` may be partly filled when it was the head that could not be read.
+  virtual void OnRefused(const RequestHead& /*head*/, int /*http_status*/,
+                         std::string_view /*why*/) {}
 };
 
 }  // namespace tensord::front

@@ -119,6 +119,7 @@ void EventLoop::Stop() {
 void EventLoop::Run() {
   while (!stop_.load()) RunOnce(absl::InfiniteFuture());
   RunPosted();
+  RunDeferred();
 }
 
 void EventLoop::RunOnce(absl::Time until) {
@@ -142,6 +143,7 @@ void EventLoop::RunOnce(absl::Time until) {
   removed_.clear();
   RunPosted();
   RunTimers();
+  RunDeferred();
 }
 
 void EventLoop::RunTimers() {
@@ -161,7 +163,14 @@ void EventLoop::RunPosted() {
   for (Task& task : tasks) task();
 }
 
+void EventLoop::RunDeferred() {
+  running_deferred_.swap(deferred_);
+  for (Task& task : running_deferred_) task();
+  running_deferred_.clear();
+}
+
 int EventLoop::WaitMilliseconds(absl::Time until) const {
+  if (!deferred_.empty()) return 0;
   if (!timers_.empty()) until = std::min(until, timers_.begin()->first.first);
   if (until == absl::InfiniteFuture()) return -1;
   // Rounded up: waking a little early would spin until the timer is due.

@@ -64,6 +64,11 @@ class EventLoop final : public Timers {
   // kPostedTasksMax wait already: the loop hangs, and the caller must answer for its request.
   [[nodiscard]] bool Post(Task task);
 
+  // Runs `task` at the end of this iteration, after everything that is ready now: for work that
+  // many events share, such as one write for all they put in a buffer. From inside a deferred task
+  // it means the next iteration, which then does not wait. Only from the loop's thread.
+  void Defer(Task task) { deferred_.push_back(std::move(task)); }
+
   // Runs until Stop. Tasks posted before Stop still run.
   void Run();
   void Stop();
@@ -81,6 +86,7 @@ class EventLoop final : public Timers {
   void Remove(uint64_t id);
   void RunTimers();
   void RunPosted();
+  void RunDeferred();
   int WaitMilliseconds(absl::Time until) const;
 
   const base::Clock& clock_;
@@ -94,6 +100,8 @@ class EventLoop final : public Timers {
   std::vector<std::unique_ptr<Watched>> removed_;  // Freed after the iteration that removed them.
   std::map<std::pair<absl::Time, TimerId>, Task> timers_;
   std::unordered_map<TimerId, absl::Time> timer_times_;
+  std::vector<Task> deferred_;
+  std::vector<Task> running_deferred_;  // Empty between iterations; keeps its memory.
 
   std::atomic<bool> stop_{false};
   base::Mutex mu_;

@@ -58,6 +58,22 @@ TEST(EventLoop, PostRefusesWhenTheQueueIsFull) {
   EXPECT_TRUE(f.loop->Post([] {}));
 }
 
+TEST(EventLoop, DeferredTasksRunAfterEverythingElseOfTheIteration) {
+  Fixture f;
+  std::vector<int> ran;
+  ASSERT_TRUE(f.loop->Post([&] {
+    f.loop->Defer([&] {
+      ran.push_back(2);
+      f.loop->Defer([&] { ran.push_back(3); });
+    });
+  }));
+  ASSERT_TRUE(f.loop->Post([&] { ran.push_back(1); }));
+  f.RunOnce();
+  EXPECT_THAT(ran, ElementsAre(1, 2));
+  f.RunOnce();  // Does not wait: a task is due.
+  EXPECT_THAT(ran, ElementsAre(1, 2, 3));
+}
+
 TEST(EventLoop, AWatchMayDestroyItselfAndItsNeighbourInItsCallback) {
   Fixture f;
   std::array<int, 2> a{};
