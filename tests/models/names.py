@@ -1,0 +1,29 @@
+# SPDX-FileCopyrightText: The tensord authors
+# SPDX-License-Identifier: Apache-2.0
+"""What make_models.py makes; apart from makers.py, which needs TensorFlow to be imported."""
+
+MODELS = [
+    "half_plus_two",  # v1 style, with classify and regress signatures; version 123.
+    "half",  # v2 style; versions 1, 2 (x/2 + 3) and 3.
+    "keras_mlp",  # What Keras 3 exports.
+    "two_in",  # a, b to their sum and difference.
+    "strings",  # echo, upper and length of text; echo_bytes for base64.
+    "lookup",  # A vocabulary in an asset file.
+    "counter",  # A variable that its signatures change.
+    "echo",  # One signature a dtype.
+    "odd",  # Constant vectors of numbers that are hard to print.
+    "const_out",  # An output without the batch dim.
+    "scalar_out",  # An output of rank 0.
+    "seqsum",  # Row sums and means, where padding would show.
+    "rank2",  # A kernel that insists on rank 2.
+    "defaults",  # An input with a default in the signature.
+    "slow_ms",  # Busy for as long as it is told.
+    "sleep_ms",  # Likewise, asleep (needs the op library).
+    "fill",  # A large output from a small request.
+    "files",  # Reads and writes the files it is told.
+    "probe",  # Aborts, crashes, hangs, looks around (needs the op library).
+    "big_64",  # 64 MB of variables.
+    "bench_identity",
+    "bench_image",
+    "bench_mlp",
+]
