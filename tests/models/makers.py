@@ -110,13 +110,11 @@ def half(path):
         module = tf.Module()
         module.a = tf.Variable(0.5)
         module.b = tf.Variable(addend)
-        one(
-            path,
-            lambda x, m=module: {"y": m.a * x + m.b},
-            vector(tf.float32, "x"),
-            version=version,
-            module=module,
-        )
+        one(path, line_of(module), vector(tf.float32, "x"), version=version, module=module)
+
+
+def line_of(module):
+    return lambda x: {"y": module.a * x + module.b}
 
 
 def keras_mlp(path):
