@@ -19,6 +19,12 @@ inline constexpr uint64_t kElementsMax = 1ull
                                          << 31;  // Same, for one-byte elements and empty strings.
 inline constexpr size_t kInputsMax = 512;        // Named tensors a request; wide models have ~300.
 
+// config/
+inline constexpr size_t kConfigFileBytesMax = 16 << 20;  // 100,000 models; a wrong path is larger.
+inline constexpr int64_t kDrainMillisecondsMax =
+    24 * 3600 * 1000;                     // Nobody waits a day for a stop.
+inline constexpr int64_t kLoopsMax = 64;  // One per 8 CPUs: a machine of 512.
+
 // loop/
 inline constexpr int kPostedTasksMax =
     65536;  // Messages waiting for one loop; more means it hangs.
@@ -32,6 +38,7 @@ inline constexpr uint64_t kResponseSegmentBytes = 2 << 20;  // Larger outputs ge
 inline constexpr uint64_t kModelInfoBytesMax = 64
                                                << 20;  // Signature map; a real one is under 1 MB.
 
+inline constexpr uint64_t kSegmentBytesMax = 1ull << 32;  // Two of the largest tensors.
 inline constexpr size_t kLoadListMax = 64;  // Tags, op libraries, warm-up sizes; real ones: < 10.
 inline constexpr uint32_t kExecutorsMax = 256;  // Threads that take runs; more cores share a model.
 

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/limits.h"
 
 namespace tensord::channel {
 namespace {
@@ -67,10 +68,12 @@ absl::Status PacketSocket::Send(std::string_view bytes, const std::vector<int>& 
 }
 
 absl::StatusOr<Packet> PacketSocket::Receive(size_t bytes_max, size_t descriptors_max) const {
-  TENSORD_CHECK(descriptors_max <= kDescriptorsMax);
+  TENSORD_CHECK(descriptors_max <= kDescriptorsMax && bytes_max <= limits::kRecordBytesMax);
+  // Most records are far below the limit: a buffer per thread is cheaper than clearing one of full
+  // size for each of them.
+  static thread_local std::array<char, limits::kRecordBytesMax> buffer;
   Packet packet;
-  packet.bytes.resize(bytes_max);
-  iovec part{.iov_base = packet.bytes.data(), .iov_len = bytes_max};
+  iovec part{.iov_base = buffer.data(), .iov_len = bytes_max};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -100,7 +103,7 @@ absl::StatusOr<Packet> PacketSocket::Receive(size_t bytes_max, size_t descriptor
   }
   // An empty record is never sent, so 0 bytes mean that the peer closed.
   if (received == 0) return absl::UnavailableError("the peer is gone");
-  packet.bytes.resize(static_cast<size_t>(received));
+  packet.bytes.assign(buffer.data(), static_cast<size_t>(received));
   return packet;
 }
 

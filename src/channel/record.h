@@ -27,7 +27,7 @@ namespace tensord::channel {
 // A tensor's place in a segment.
 struct TensorDescriptor {
   tensor::DType dtype = tensor::DType::kInvalid;
-  tensor::Shape shape;
+  tensor::Shape shape = {};
   uint64_t offset = 0;  // From the segment's start; a multiple of 64.
   uint64_t bytes = 0;   // Of the packed form.
 };
@@ -59,7 +59,7 @@ struct Run {
   bool own_response_segment = false;  // Likewise for outputs.
   uint64_t response_offset = 0;       // Where outputs may be written, and how much.
   uint64_t response_bytes = 0;
-  std::vector<TensorDescriptor> inputs;
+  std::vector<TensorDescriptor> inputs = {};
 };
 
 // A record with own segments holds exactly one run; the descriptors ride along (SCM_RIGHTS), the
@@ -97,12 +97,12 @@ struct LoadFailedRecord {
 
 struct Completion {
   uint64_t id = 0;
-  absl::Status status;
+  absl::Status status = absl::OkStatus();
   bool inputs_retained = false;  // The runtime kept the inputs' memory: never reuse this slot.
   bool held = false;             // Outputs did not fit: ask with CollectRecord; needs held_bytes.
   uint64_t held_bytes = 0;
   uint64_t run_nanoseconds = 0;
-  std::vector<TensorDescriptor> outputs;
+  std::vector<TensorDescriptor> outputs = {};
 };
 
 struct CompletionRecord {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
 
@@ -89,7 +90,7 @@ absl::Status Seal(const Memory& memory, int seals) {
 }
 
 absl::Status CheckSize(uint64_t bytes) {
-  if (bytes > 0 && bytes <= INT64_MAX) return absl::OkStatus();
+  if (bytes > 0 && bytes <= limits::kSegmentBytesMax) return absl::OkStatus();
   return absl::InvalidArgumentError(base::Cat("a segment of ", bytes, " bytes cannot be made"));
 }
 
