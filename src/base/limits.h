@@ -25,6 +25,10 @@ inline constexpr int64_t kDrainMillisecondsMax =
     24 * 3600 * 1000;                     // Nobody waits a day for a stop.
 inline constexpr int64_t kLoopsMax = 64;  // One per 8 CPUs: a machine of 512.
 
+// wire/
+inline constexpr uint64_t kDecodedBytesMax = 1ull << 31;  // Copied tensors of one request together.
+inline constexpr uint64_t kFilledBytesMax = 256 << 20;    // What a few bytes may ask to fill.
+
 // loop/
 inline constexpr int kPostedTasksMax =
     65536;  // Messages waiting for one loop; more means it hangs.
@@ -51,6 +55,37 @@ inline constexpr absl::Duration kLoadWaitMax = absl::Minutes(30);  // Slow disks
 inline constexpr absl::Duration kRunOverrun = absl::Seconds(30);   // Past the last deadline: kill.
 inline constexpr int kLogLineBytesMax = 1024;      // Of a worker's stdout and stderr.
 inline constexpr int kLogLinesPerSecondMax = 200;  // A log flood must not fill a disk.
+
+// models/
+inline constexpr int kLoadsInFlight = 2;  // First loads at a time: each takes cores, disk, memory.
+inline constexpr absl::Duration kLoadStandsAside =
+    absl::Seconds(30);  // A load this old hangs or is huge: the next may start beside it.
+inline constexpr int kLoadsInFlightMax = 8;  // All loads, restarts too; bounds what stands aside.
+inline constexpr absl::Duration kLoadRetryFirst = absl::Seconds(1);  // Doubles up to the interval.
+inline constexpr absl::Duration kFailedRetryEvery =
+    absl::Minutes(1);  // A failed version when nothing else serves; costs one load a minute.
+inline constexpr absl::Duration kRestartFirst = absl::Milliseconds(100);  // Doubles up to the next.
+inline constexpr absl::Duration kRestartMax = absl::Seconds(30);
+inline constexpr int kDeathsMax = 5;  // More within the next line are a crash loop.
+inline constexpr absl::Duration kDeathsWindow = absl::Minutes(1);
+inline constexpr int kEndedVersionsMax = 16;      // Kept a model for GetModelStatus.
+inline constexpr size_t kRemovedModelsMax = 64;   // Models out of the list, kept for the same.
+inline constexpr size_t kModelsMax = 10'000;      // In one list; each costs a look a poll period.
+inline constexpr size_t kReloadsWaitingMax = 16;  // SetModels that wait for their models.
+inline constexpr absl::Duration kReloadWaitMax = absl::Minutes(10);  // Longer than loads but hung.
+inline constexpr absl::Duration kIncompleteWaitMax =
+    absl::Minutes(1);  // No byte has come for so long: whoever copies has given up.
+inline constexpr uint64_t kWorkerBaseBytes = 24 << 20;  // 10 MB measured, segments, thread stacks.
+inline constexpr int kReplicasMax = 64;                 // Workers a version; more than any machine.
+inline constexpr size_t kNamesListedMax = 100'000;    // Entries of a base path that are looked at.
+inline constexpr size_t kVersionsExaminedMax = 1024;  // Files of so many versions are looked at.
+inline constexpr size_t kFilesExaminedMax = 10'000;   // Of one version; assets may be many.
+inline constexpr int kDirectoryDepthMax = 8;  // assets.extra/a/b; a loop of links ends here.
+inline constexpr uint64_t kVariablesIndexBytesMax = 64 << 20;  // 100k variables take 6 MB.
+inline constexpr int kScannerThreadsMax = 16;  // File systems looked at in parallel.
+inline constexpr absl::Duration kScanStuckAfter = absl::Seconds(5);  // A look takes milliseconds.
+inline constexpr absl::Duration kSettleEvery = absl::Seconds(1);  // Looks while files still come.
+inline constexpr int kFullScanEvery = 10;  // Polls; finds files changed in place without inotify.
 
 // sched/
 inline constexpr int64_t kBatchRowsMax = 64;  // MLPs are saturated at 8; more couples latencies.

@@ -14,21 +14,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "models/states.h"
 
 // What the server has at one moment, for everybody else: requests look versions up here, status and
 // metrics pages print it.
 namespace tensord::models {
-
-// The states of a version, with the names and numbers of GetModelStatus.
-enum class State : uint8_t {
-  kStart = 10,      // Known and wanted; not started: its files, its turn or memory are waited for.
-  kLoading = 20,    // A worker loads it, or will after a pause: the first time or after a death.
-  kAvailable = 30,  // Loaded, warm, alive.
-  kUnloading = 40,  // No new request; its workers finish and end.
-  kEnd = 50,        // No worker, none planned. Not OK: it failed, and says why.
-};
-// "AVAILABLE"
-std::string_view StateName(State state);
 
 struct VersionEntry {
   int64_t number = 0;
@@ -86,7 +76,8 @@ struct VersionSpec {
 // Lifetime: entries live as long as the snapshot; hold its shared_ptr while using one.
 class Snapshot {
  public:
-  using Models = std::map<std::string, ModelEntry, std::less<>>;
+  // Entries are shared between snapshots: one that did not change is not copied.
+  using Models = std::map<std::string, std::shared_ptr<const ModelEntry>, std::less<>>;
 
   // Also has models that left the configuration while they unload.
   Models models;
