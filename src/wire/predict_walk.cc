@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "wire/predict_walk.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/protobuf_wire.h"
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "wire/tensor_walk.h"
+
+namespace tensord::wire {
+namespace {
+
+using base::WireReader;
+using base::WireType;
+
+absl::Status Malformed(std::string_view message) {
+  return absl::InvalidArgumentError(base::Cat("the bytes are not a ", message, " message"));
+}
+
+// A google.protobuf.Int64Value.
+absl::Status MergeVersion(std::string_view bytes, int64_t* version) {
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.field() == 1 && reader.type() == WireType::kVarint) {
+      *version = static_cast<int64_t>(reader.number());
+    }
+  }
+  return reader.ok() ? absl::OkStatus() : Malformed("google.protobuf.Int64Value");
+}
+
+absl::Status MergeModelSpec(std::string_view bytes, tensor::ModelSpec* spec) {
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.type() != WireType::kBytes) continue;
+    switch (reader.field()) {
+      case 1:
+        spec->name = reader.bytes();
+        break;
+      case 2: {
+        int64_t version = spec->version.value_or(0);
+        RETURN_IF_ERROR(MergeVersion(reader.bytes(), &version));
+        spec->version = version;
+        spec->version_label.clear();
+        break;
+      }
+      case 3:
+        spec->signature_name = reader.bytes();
+        break;
+      case 4:
+        spec->version_label = reader.bytes();
+        spec->version.reset();
+        break;
+      default:
+        break;
+    }
+  }
+  return reader.ok() ? absl::OkStatus() : Malformed("tensorflow.serving.ModelSpec");
+}
+
+absl::Status CheckName(const tensor::ModelSpec& spec) {
+  return spec.name.empty() ? absl::InvalidArgumentError("ModelSpec has no name specified.")
+                           : absl::OkStatus();
+}
+
+// One entry of the map of inputs; the tensor is not yet looked at, as a later entry may replace it.
+struct Entry {
+  std::string_view name;
+  std::vector<std::string_view> pieces;  // More than one when the value came twice: merged.
+};
+
+absl::StatusOr<Entry> WalkEntry(std::string_view bytes) {
+  Entry entry;
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.type() != WireType::kBytes) continue;
+    if (reader.field() == 1) entry.name = reader.bytes();
+    if (reader.field() == 2) entry.pieces.push_back(reader.bytes());
+  }
+  if (!reader.ok()) return Malformed("tensorflow.serving.PredictRequest.InputsEntry");
+  return entry;
+}
+
+absl::Status AddEntry(std::string_view bytes, std::vector<Entry>* entries) {
+  if (entries->size() == limits::kInputsMax) {
+    return absl::InvalidArgumentError(
+        base::Cat("the request has more than ", limits::kInputsMax, " inputs"));
+  }
+  ASSIGN_OR_RETURN(Entry entry, WalkEntry(bytes));
+  entries->push_back(std::move(entry));
+  return absl::OkStatus();
+}
+
+// Of entries with one name the last stays, as in a protobuf map.
+void KeepLast(std::vector<Entry>* entries) {
+  const auto by_name = [](const Entry& a, const Entry& b) { return a.name < b.name; };
+  std::stable_sort(entries->begin(), entries->end(), by_name);
+  const auto same = [](const Entry& a, const Entry& b) { return a.name == b.name; };
+  const auto first = std::unique(entries->rbegin(), entries->rend(), same);
+  entries->erase(entries->begin(), first.base());
+}
+
+absl::Status DecodeInputs(const std::vector<Entry>& entries, tensor::PredictRequest* request) {
+  uint64_t bytes_left = limits::kDecodedBytesMax;
+  request->inputs.reserve(entries.size());
+  for (const Entry& entry : entries) {
+    absl::StatusOr<DecodedTensor> tensor = DecodeTensor(entry.pieces, bytes_left);
+    if (!tensor.ok()) {
+      return base::WithContext(tensor.status(),
+                               base::Cat("tensor parsing error: ", entry.name, ": "));
+    }
+    bytes_left -= tensor->owned.buffer.size();
+    request->inputs.push_back({entry.name, tensor->view});
+    if (tensor->owned.dtype != tensor::DType::kInvalid) {
+      request->decoded.push_back(std::move(tensor->owned));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<tensor::ModelSpec> ParseModelSpec(std::string_view bytes) {
+  tensor::ModelSpec spec;
+  RETURN_IF_ERROR(MergeModelSpec(bytes, &spec));
+  RETURN_IF_ERROR(CheckName(spec));
+  return spec;
+}
+
+absl::StatusOr<tensor::PredictRequest> ParsePredict(std::string_view body) {
+  tensor::PredictRequest request;
+  std::vector<Entry> entries;
+  bool has_spec = false;
+  WireReader reader(body);
+  while (reader.Next()) {
+    if (reader.type() != WireType::kBytes) continue;
+    switch (reader.field()) {
+      case 1:
+        has_spec = true;
+        RETURN_IF_ERROR(MergeModelSpec(reader.bytes(), &request.spec));
+        break;
+      case 2:
+        RETURN_IF_ERROR(AddEntry(reader.bytes(), &entries));
+        break;
+      case 3:
+        if (request.output_filter.size() == limits::kInputsMax) {
+          return absl::InvalidArgumentError(
+              base::Cat("output_filter names more than ", limits::kInputsMax, " outputs"));
+        }
+        request.output_filter.push_back(reader.bytes());
+        break;
+      default:
+        break;
+    }
+  }
+  if (!reader.ok()) return Malformed("tensorflow.serving.PredictRequest");
+  if (!has_spec) return absl::InvalidArgumentError("Missing ModelSpec");
+  RETURN_IF_ERROR(CheckName(request.spec));
+  KeepLast(&entries);
+  RETURN_IF_ERROR(DecodeInputs(entries, &request));
+  return request;
+}
+
+}  // namespace tensord::wire

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "tensor/tensor.h"
+
+namespace tensord::wire {
+
+// A TensorProto, decoded. `owned` is empty when `view` points into the message's own bytes.
+// Lifetime: as the message, and as this value or whatever `owned` was moved to (moving a Tensor
+// keeps its bytes in place).
+struct DecodedTensor {
+  tensor::TensorView view;
+  tensor::Tensor owned;
+};
+
+// Walks one serialized tensorflow.TensorProto, given in one or more pieces that protobuf would
+// merge into one message. No copy when tensor_content, or one packed value field, is already the
+// packed form. What must be copied may take bytes_max bytes at most.
+// INVALID_ARGUMENT says what was expected and what came; the caller adds the input's name.
+absl::StatusOr<DecodedTensor> DecodeTensor(std::span<const std::string_view> pieces,
+                                           uint64_t bytes_max);
+
+}  // namespace tensord::wire
