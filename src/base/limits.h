@@ -92,6 +92,53 @@ inline constexpr int64_t kBatchRowsMax = 64;  // MLPs are saturated at 8; more c
 inline constexpr uint64_t kBatchBytesMax = kRequestSegmentBytes / 2;  // Two batches a segment.
 inline constexpr int64_t kQueuedCallsMax = 16384;       // 16 connections full of streams.
 inline constexpr uint64_t kQueuedBytesMax = 256 << 20;  // Of inputs, a version; 450 raw images.
+inline constexpr absl::Duration kPatienceMax = absl::Seconds(10);  // Then a patient call is urgent.
+inline constexpr int64_t kPredictionSamplesMin = 20;  // Runs seen before a prediction may refuse.
+inline constexpr absl::Duration kPredictionReach = absl::Minutes(1);  // Later deadlines are met.
+inline constexpr size_t kIdleLanesMax = 8;  // Row shapes remembered; models see one or two.
+
+// front/: connections
+inline constexpr int kConnectionsMax = 10'000;    // A listener; ~20 KiB each when idle on HTTP/2.
+inline constexpr int kAcceptsPerTurn = 64;        // Then the connections that exist get a turn.
+inline constexpr size_t kReadBytes = 256 * 1024;  // One read; shared by a listener's connections.
+inline constexpr size_t kReadBytesPerTurn = 1 << 20;   // Of one connection: the others wait.
+inline constexpr size_t kWriteBytesPerTurn = 1 << 20;  // Likewise.
+inline constexpr size_t kAnswerBytesPerConnectionMax = 64 << 20;     // Unsent; one may be larger.
+inline constexpr absl::Duration kWriteStallMax = absl::Seconds(60);  // A client that never reads.
+inline constexpr absl::Duration kBodyStallMax = absl::Seconds(60);   // A body that stops coming.
+inline constexpr absl::Duration kLingerMax = absl::Seconds(2);  // Reading on after the last answer,
+inline constexpr size_t kLingerBytesMax = 16 << 20;             // so that no reset overtakes it.
+inline constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);  // No descriptor is left.
+inline constexpr absl::Duration kDrainIdle = absl::Seconds(1);  // HTTP/1.1: quiet before closing.
+inline constexpr absl::Duration kDrainPingWait = absl::Seconds(5);  // For the ack between GOAWAYs.
+inline constexpr size_t kBodyFirstBytes = 1 << 20;        // Reserved on a client's word alone.
+inline constexpr size_t kInflateSliceBytes = 256 * 1024;  // About 1 ms; then the loop turns.
+inline constexpr int kGzipMembersMax = 1000;  // A body of empty members costs only time.
+
+// front/: HTTP/1.1
+inline constexpr int kPipelinedPerTurn = 16;          // Requests of one connection; others wait.
+inline constexpr size_t kReadAheadBytes = 64 * 1024;  // Pipelined bytes while a request runs.
+inline constexpr int kEmptyLinesMax = 8;  // Before a request line; the RFC asks for one.
+inline constexpr size_t kDiscardBytesMax = 256 * 1024;  // Unread body: more, and it closes instead.
+inline constexpr int kChunksFree = 10'000;              // Beyond these a chunk must average
+inline constexpr size_t kChunkBytesAverageMin = 16;     // this much, or it is an attack.
+inline constexpr size_t kChunkLineBytesMax = 256;       // Size and extensions.
+
+// front/: HTTP/2
+inline constexpr uint32_t kStreamWindowBytes = 64 * 1024;    // Until a body's size is known.
+inline constexpr int32_t kConnectionWindowBytes = 16 << 20;  // Memory is bounded by the budget.
+inline constexpr uint32_t kFrameBytesMax = 1 << 20;          // Fewer frames for large tensors.
+inline constexpr size_t kSentFrameBytesMax = 64 * 1024;      // nghttp2 keeps a buffer this large.
+inline constexpr size_t kHeaderBytesAbuse = 256 * 1024;      // Decoded; then it is a bomb.
+inline constexpr int kContinuationsMax = 8;          // 64 KiB of headers need 4 at the least size.
+inline constexpr int kSettingsPerFrameMax = 32;      // Six are defined.
+inline constexpr int kOutboundAcksMax = 1000;        // PING and SETTINGS from one who never reads.
+inline constexpr double kResetsBurst = 800;          // Rapid reset: a cancel costs ~3 us, so
+inline constexpr double kResetsPerSecond = 1000;     // this is 0.3 % of a core.
+inline constexpr double kIdleFramesBurst = 1000;     // PING, SETTINGS, PRIORITY, empty DATA; each
+inline constexpr double kIdleFramesPerSecond = 500;  // request adds one.
+inline constexpr double kWindowUpdatesBurst = 20'000;      // gRPC sends a few a message; each DATA
+inline constexpr double kWindowUpdatesPerSecond = 20'000;  // frame sent adds some.
 
 // front/
 inline constexpr size_t kHeaderBytesMax = 64 * 1024;      // All headers of a request together.
