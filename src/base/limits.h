@@ -95,7 +95,7 @@ inline constexpr uint64_t kQueuedBytesMax = 256 << 20;  // Of inputs, a version;
 inline constexpr absl::Duration kPatienceMax = absl::Seconds(10);  // Then a patient call is urgent.
 inline constexpr int64_t kPredictionSamplesMin = 20;  // Runs seen before a prediction may refuse.
 inline constexpr absl::Duration kPredictionReach = absl::Minutes(1);  // Later deadlines are met.
-inline constexpr size_t kIdleLanesMax = 8;  // Row shapes remembered; models see one or two.
+inline constexpr size_t kLanesMax = 64;  // Row shapes of a signature that may form batches at once.
 
 // front/: connections
 inline constexpr int kConnectionsMax = 10'000;    // A listener; ~20 KiB each when idle on HTTP/2.

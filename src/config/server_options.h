@@ -16,34 +16,34 @@ namespace tensord::config {
 struct ServerOptions {
   // gRPC and HTTP.
   int32_t port = 8500;                     // gRPC over TCP; 0 turns it off.
-  std::string grpc_socket_path;            // gRPC over a UNIX socket; empty turns it off.
+  std::string grpc_socket_path{};          // gRPC over a UNIX socket; empty turns it off.
   int32_t grpc_max_threads = 0;            // Not used.
-  std::string grpc_channel_arguments;      // Not used.
+  std::string grpc_channel_arguments{};    // Not used.
   int32_t rest_api_port = 0;               // REST and the metrics page; 0 turns it off.
   int32_t rest_api_num_threads = 0;        // Not used.
   int32_t rest_api_timeout_in_ms = 30000;  // Of each REST call; <= 0 means none.
   bool rest_api_enable_cors_support = false;
   bool use_alts_credentials = false;
-  std::string ssl_config_file;
+  std::string ssl_config_file{};
   bool enable_grpc_healthcheck_service = false;
   bool enable_profiler = true;
   bool enable_serialization_as_tensor_content = false;
-  std::string bind_address;  // IPv4 or IPv6 literal; empty: gRPC 0.0.0.0, REST :: or 0.0.0.0.
+  std::string bind_address{};  // IPv4 or IPv6 literal; empty: gRPC 0.0.0.0, REST :: or 0.0.0.0.
 
   // What to serve.
   std::string model_name = "default";
-  std::string model_base_path;
-  std::string model_config_file;
+  std::string model_base_path{};
+  std::string model_config_file{};
   int32_t model_config_file_poll_wait_seconds = 0;
   bool allow_version_labels_for_unavailable_models = false;
-  std::string platform_config_file;
+  std::string platform_config_file{};
   std::string saved_model_tags = "serve";
   bool prefer_tflite_model = false;
   int32_t num_tflite_pools = 0;
   int32_t num_tflite_interpreters_per_pool = 1;
   bool enable_signature_method_name_check = false;
   bool remove_unused_fields_from_bundle_metagraph = true;
-  std::string model_settings_file;  // Text-format tensord.ModelSettingsFile.
+  std::string model_settings_file{};  // Text-format tensord.ModelSettingsFile.
 
   // Loading and polling.
   int32_t file_system_poll_wait_seconds = 1;  // 0: look once; negative: never.
@@ -57,24 +57,25 @@ struct ServerOptions {
 
   // Batching.
   bool enable_batching = false;
-  std::string batching_parameters_file;
+  std::string batching_parameters_file{};
   bool enable_per_model_batching_parameters = false;
 
   // The TensorFlow runtime.
   int64_t tensorflow_session_parallelism = 0;
   int64_t tensorflow_intra_op_parallelism = 0;
   int64_t tensorflow_inter_op_parallelism = 0;
-  std::string tensorflow_session_config_file;
+  std::string tensorflow_session_config_file{};
   float per_process_gpu_memory_fraction = 0;
   bool xla_cpu_compilation_enabled = false;
   bool xla_gpu_compilation_enabled = false;
-  std::string mixed_precision;
-  std::string thread_pool_factory_config_file;
+  std::string mixed_precision{};
+  std::string thread_pool_factory_config_file{};
   bool skip_initialize_tpu = false;
-  std::string tensorflow_library_dir;  // Empty: found as design says (environment, site-packages).
+  std::string
+      tensorflow_library_dir{};  // Empty: found as design says (environment, site-packages).
 
   // Metrics and logs.
-  std::string monitoring_config_file;
+  std::string monitoring_config_file{};
   std::string log_format = "text";  // text | json
   std::string log_level = "info";   // debug | info | warning | error
 

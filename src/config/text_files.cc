@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "config/text_files.h"
+
+#include <limits>
+
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "config/text_proto.h"
+#include "tensord/model_settings.pb.h"
+#include "tensord/monitoring_config.pb.h"
+#include "tensord/session_bundle_config.pb.h"
+
+namespace tensord::config {
+namespace {
+
+namespace tfs = tensorflow::serving;
+
+// A number of a file that must not be below `min`.
+absl::Status CheckAtLeast(std::string_view what, int64_t value, int64_t min) {
+  if (value >= min) return absl::OkStatus();
+  return absl::InvalidArgumentError(base::Cat(what, " must be at least ", min, ", not ", value));
+}
+
+absl::StatusOr<BatchingParameters> ToBatchingParameters(const tfs::BatchingParameters& file,
+                                                        Warnings* warnings) {
+  BatchingParameters parameters;
+  if (file.has_max_batch_size()) parameters.max_batch_size = file.max_batch_size().value();
+  if (file.has_batch_timeout_micros()) {
+    parameters.batch_timeout_micros = file.batch_timeout_micros().value();
+  }
+  if (file.has_max_enqueued_batches()) {
+    // The original takes 0 for 1.
+    const int64_t value = file.max_enqueued_batches().value();
+    parameters.max_enqueued_batches = value == 0 ? 1 : value;
+  }
+  if (file.has_num_batch_threads()) parameters.num_batch_threads = file.num_batch_threads().value();
+  RETURN_IF_ERROR(CheckAtLeast("max_batch_size", parameters.max_batch_size.value_or(1), 1));
+  RETURN_IF_ERROR(
+      CheckAtLeast("batch_timeout_micros", parameters.batch_timeout_micros.value_or(0), 0));
+  RETURN_IF_ERROR(
+      CheckAtLeast("max_enqueued_batches", parameters.max_enqueued_batches.value_or(1), 1));
+  RETURN_IF_ERROR(CheckAtLeast("num_batch_threads", parameters.num_batch_threads.value_or(1), 1));
+  if (file.enable_large_batch_splitting().value()) {
+    return absl::InvalidArgumentError(
+        "enable_large_batch_splitting does not work yet, and requests of more rows than "
+        "max_batch_size would fail without it; raise max_batch_size and take it out");
+  }
+  const auto warn = [&](bool set, std::string_view field, std::string_view why) {
+    if (!set || warnings == nullptr) return;
+    warnings->push_back(
+        base::Cat("batching_parameters_file: ", field, " has no effect yet: ", why));
+  };
+  warn(!file.allowed_batch_sizes().empty(), "allowed_batch_sizes", "batches are not padded");
+  warn(file.pad_variable_length_inputs(), "pad_variable_length_inputs",
+       "requests of different shapes run in different batches");
+  warn(file.has_max_execution_batch_size(), "max_execution_batch_size",
+       "it needs enable_large_batch_splitting");
+  return parameters;
+}
+
+// Counts of threads, workers and rows: none is sensible above this, and it fits an int.
+absl::Status CheckCount(std::string_view what, int64_t value) {
+  constexpr int64_t kMax = 65536;
+  if (value >= 1 && value <= kMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(base::Cat(what, " must be from 1 to ", kMax, ", not ", value));
+}
+
+absl::Status CheckSettings(const tensord::ModelSettings& file) {
+  if (file.has_executors()) RETURN_IF_ERROR(CheckCount("executors", file.executors()));
+  if (file.has_intra_op_threads()) {
+    RETURN_IF_ERROR(CheckCount("intra_op_threads", file.intra_op_threads()));
+  }
+  if (file.has_inter_op_threads()) {
+    RETURN_IF_ERROR(CheckCount("inter_op_threads", file.inter_op_threads()));
+  }
+  if (file.has_replicas()) RETURN_IF_ERROR(CheckCount("replicas", file.replicas()));
+  for (const uint32_t rows : file.warm_up_rows()) {
+    RETURN_IF_ERROR(CheckCount("warm_up_rows", rows));
+  }
+  if (file.batching().has_rows_max()) {
+    RETURN_IF_ERROR(CheckCount("batching.rows_max", file.batching().rows_max()));
+  }
+  RETURN_IF_ERROR(CheckAtLeast("batching.timeout_micros", file.batching().timeout_micros(), 0));
+  if (file.has_run_timeout_ms()) {
+    RETURN_IF_ERROR(CheckAtLeast("run_timeout_ms", file.run_timeout_ms(), 1));
+  }
+  for (const std::string& library : file.op_libraries()) {
+    if (library.starts_with('/')) continue;
+    return absl::InvalidArgumentError(
+        base::Cat("op_libraries must be absolute paths, not \"", library, "\""));
+  }
+  return absl::OkStatus();
+}
+
+ModelSettings::OneDnn ToOneDnn(tensord::ModelSettings::OneDnn file) {
+  if (file == tensord::ModelSettings::ONEDNN_ON) return ModelSettings::OneDnn::kOn;
+  if (file == tensord::ModelSettings::ONEDNN_OFF) return ModelSettings::OneDnn::kOff;
+  return ModelSettings::OneDnn::kAuto;
+}
+
+// REQUIRES: CheckSettings passed.
+ModelSettings ToSettings(const tensord::ModelSettings& file) {
+  ModelSettings settings;
+  if (file.has_executors()) settings.executors = static_cast<int>(file.executors());
+  if (file.has_intra_op_threads()) {
+    settings.intra_op_threads = static_cast<int>(file.intra_op_threads());
+  }
+  if (file.has_inter_op_threads()) {
+    settings.inter_op_threads = static_cast<int>(file.inter_op_threads());
+  }
+  if (file.has_replicas()) settings.replicas = static_cast<int>(file.replicas());
+  settings.warm_up_rows.assign(file.warm_up_rows().begin(), file.warm_up_rows().end());
+  if (file.has_synthetic_warm_up()) settings.synthetic_warm_up = file.synthetic_warm_up();
+  settings.onednn = ToOneDnn(file.onednn());
+  settings.op_libraries.assign(file.op_libraries().begin(), file.op_libraries().end());
+  if (file.has_memory_limit_bytes()) settings.memory_limit_bytes = file.memory_limit_bytes();
+  if (file.has_run_timeout_ms()) settings.run_timeout_ms = file.run_timeout_ms();
+  const tensord::ModelSettings::Batching& batching = file.batching();
+  if (batching.has_enabled()) settings.batching_enabled = batching.enabled();
+  if (batching.has_rows_max()) settings.batch_rows_max = batching.rows_max();
+  if (batching.has_timeout_micros()) settings.batch_timeout_micros = batching.timeout_micros();
+  if (file.has_runs_in_caller()) settings.runs_in_caller = file.runs_in_caller();
+  if (file.has_sandbox()) settings.sandbox = file.sandbox();
+  return settings;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<BatchingParameters>> LoadBatchingParameters(
+    const ServerOptions& options, Warnings* warnings) {
+  if (!options.enable_batching) return std::optional<BatchingParameters>();
+  const std::string& path = options.batching_parameters_file;
+  if (path.empty()) return std::optional(BatchingParameters());
+  tfs::BatchingParameters file;
+  RETURN_IF_ERROR(ReadTextProto("batching_parameters_file", path, &file));
+  absl::StatusOr<BatchingParameters> parameters = ToBatchingParameters(file, warnings);
+  if (!parameters.ok()) return base::WithContext(parameters.status(), base::Cat(path, ": "));
+  return std::optional(*parameters);
+}
+
+absl::StatusOr<Monitoring> LoadMonitoring(const ServerOptions& options) {
+  Monitoring monitoring;
+  const std::string& path = options.monitoring_config_file;
+  if (path.empty()) return monitoring;
+  tfs::MonitoringConfig file;
+  RETURN_IF_ERROR(ReadTextProto("monitoring_config_file", path, &file));
+  monitoring.prometheus = file.prometheus_config().enable();
+  if (file.prometheus_config().path().empty()) return monitoring;
+  monitoring.path = file.prometheus_config().path();
+  if (!monitoring.path.starts_with('/')) {
+    return absl::InvalidArgumentError(base::Cat(
+        path, ": prometheus_config.path must begin with /, not be \"", monitoring.path, "\""));
+  }
+  return monitoring;
+}
+
+absl::StatusOr<std::map<std::string, ModelSettings>> LoadModelSettings(
+    const ServerOptions& options) {
+  std::map<std::string, ModelSettings> settings;
+  const std::string& path = options.model_settings_file;
+  if (path.empty()) return settings;
+  tensord::ModelSettingsFile file;
+  RETURN_IF_ERROR(ReadTextProto("model_settings_file", path, &file));
+  for (const auto& [name, model] : file.model()) {
+    if (absl::Status status = CheckSettings(model); !status.ok()) {
+      return base::WithContext(status, base::Cat(path, ": model ", name, ": "));
+    }
+    settings[name] = ToSettings(model);
+  }
+  return settings;
+}
+
+absl::Status CheckFiles(const ServerOptions& options, Warnings* warnings) {
+  if (auto models = LoadModels(options, warnings); !models.ok()) return models.status();
+  if (auto batching = LoadBatchingParameters(options, warnings); !batching.ok()) {
+    return batching.status();
+  }
+  if (auto monitoring = LoadMonitoring(options); !monitoring.ok()) return monitoring.status();
+  return LoadModelSettings(options).status();
+}
+
+}  // namespace tensord::config

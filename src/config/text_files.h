@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "config/server_options.h"
+
+namespace tensorflow::serving {
+class ModelServerConfig;
+}
+
+// The text-format files behind options, as plain structs. Each loader says what is wrong by file,
+// line and column. Called by the supervisor before anything starts, and by the front; these block
+// on the disk, so never on a loop that serves.
+namespace tensord::config {
+
+// Lines for the log: what a file says and we do not do. May be null where nobody reads them.
+using Warnings = std::vector<std::string>;
+
+// ---- --model_config_file, or --model_name and --model_base_path ---------------------------------
+
+// Which of the versions found are served.
+struct VersionPolicy {
+  enum class Kind { kLatest, kAll, kSpecific };
+  Kind kind = Kind::kLatest;
+  uint32_t latest = 1;              // kLatest: the newest so many, at least 1.
+  std::vector<int64_t> specific{};  // kSpecific: these, sorted, none twice.
+
+  bool operator==(const VersionPolicy&) const = default;
+};
+
+// One model as configured.
+struct ModelEntry {
+  std::string name{};
+  std::string base_path{};  // Absolute, local.
+  std::string platform = "tensorflow";
+  VersionPolicy policy{};
+  std::map<std::string, int64_t> labels{};
+
+  bool operator==(const ModelEntry&) const = default;
+};
+
+// In the order of the file; no name twice.
+absl::StatusOr<std::vector<ModelEntry>> LoadModels(const ServerOptions& options,
+                                                   Warnings* warnings);
+// The same for a configuration that came over the network. An unset configuration is an empty list.
+// INVALID_ARGUMENT in the original's words.
+absl::StatusOr<std::vector<ModelEntry>> ToModelEntries(
+    const tensorflow::serving::ModelServerConfig& config, Warnings* warnings);
+
+// ---- --batching_parameters_file -----------------------------------------------------------------
+
+// Unset: the operator left it to the server.
+struct BatchingParameters {
+  std::optional<int64_t> max_batch_size{};        // >= 1
+  std::optional<int64_t> batch_timeout_micros{};  // >= 0
+  std::optional<int64_t> max_enqueued_batches{};  // >= 1
+  std::optional<int64_t> num_batch_threads{};     // >= 1
+
+  bool operator==(const BatchingParameters&) const = default;
+};
+
+// Empty without --enable_batching; all unset with it and without a file.
+absl::StatusOr<std::optional<BatchingParameters>> LoadBatchingParameters(
+    const ServerOptions& options, Warnings* warnings);
+
+// ---- --monitoring_config_file -------------------------------------------------------------------
+
+struct Monitoring {
+  bool prometheus = false;
+  std::string path = "/monitoring/prometheus/metrics";
+
+  bool operator==(const Monitoring&) const = default;
+};
+
+absl::StatusOr<Monitoring> LoadMonitoring(const ServerOptions& options);
+
+// ---- --model_settings_file ----------------------------------------------------------------------
+
+// Settings of one model that the original has no place for. Unset: the server decides.
+struct ModelSettings {
+  enum class OneDnn { kAuto, kOn, kOff };
+
+  std::optional<int> executors{};
+  std::optional<int> intra_op_threads{};
+  std::optional<int> inter_op_threads{};
+  std::optional<int> replicas{};
+  std::vector<int64_t> warm_up_rows{};
+  std::optional<bool> synthetic_warm_up{};
+  OneDnn onednn = OneDnn::kAuto;
+  std::vector<std::string> op_libraries{};  // Absolute paths.
+  std::optional<uint64_t> memory_limit_bytes{};
+  std::optional<int64_t> run_timeout_ms{};
+  std::optional<bool> batching_enabled{};
+  std::optional<int64_t> batch_rows_max{};
+  std::optional<int64_t> batch_timeout_micros{};
+  std::optional<bool> runs_in_caller{};
+  std::optional<bool> sandbox{};
+
+  bool operator==(const ModelSettings&) const = default;
+};
+
+// By model name; empty without a file.
+absl::StatusOr<std::map<std::string, ModelSettings>> LoadModelSettings(
+    const ServerOptions& options);
+
+// ---- All of them --------------------------------------------------------------------------------
+
+// Loads every file that the options name and drops the result: the start-up check.
+absl::Status CheckFiles(const ServerOptions& options, Warnings* warnings);
+
+}  // namespace tensord::config
