@@ -1,0 +1,12 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build tools
+
+// Keeps what build.sh builds, and nothing here imports, in go.mod.
+package main
+
+import (
+	_ "github.com/summerwind/h2spec/cmd/h2spec"
+	_ "google.golang.org/protobuf/cmd/protoc-gen-go"
+)
