@@ -89,6 +89,17 @@ inline constexpr absl::Duration kScanStuckAfter = absl::Seconds(5);  // A look t
 inline constexpr absl::Duration kSettleEvery = absl::Seconds(1);  // Looks while files still come.
 inline constexpr int kFullScanEvery = 10;  // Polls; finds files changed in place without inotify.
 
+// supervisor/
+inline constexpr int kFrontDeathsMax = 5;  // In kFrontDeathsWindow: more is a loop, not bad luck.
+inline constexpr absl::Duration kFrontDeathsWindow = absl::Minutes(1);
+inline constexpr absl::Duration kFrontRestartWaitMin = absl::Milliseconds(100);  // From the second.
+inline constexpr absl::Duration kFrontRestartWaitMax = absl::Seconds(10);
+inline constexpr absl::Duration kDrainMargin = absl::Seconds(2);  // For the front's own clean-up.
+inline constexpr absl::Duration kKillWaitMax = absl::Seconds(5);  // Freeing a big model takes 1 s.
+inline constexpr absl::Duration kFrontHangUpMax = absl::Seconds(10);  // Writing a core dump.
+inline constexpr size_t kFrontBacklogMax =
+    4096;  // Records to a front that does not read: it hangs.
+
 // sched/
 inline constexpr int64_t kBatchRowsMax = 64;  // MLPs are saturated at 8; more couples latencies.
 inline constexpr uint64_t kBatchBytesMax = kRequestSegmentBytes / 2;  // Two batches a segment.

@@ -21,34 +21,34 @@ using CallId = uint64_t;  // Never used twice in a queue's life; 0 is never give
 struct CallResult {
   // OK; the model's error; DEADLINE_EXCEEDED; UNAVAILABLE (worker lost, version gone);
   // RESOURCE_EXHAUSTED (shed: see retry_after); INTERNAL (this call ends workers).
-  absl::Status status;
+  absl::Status status = {};
   // This call's rows of every output, in the signature's order. Empty unless status is OK.
   // Lifetime: as long as `keep` or a copy of it.
-  std::vector<tensor::TensorView> outputs;
-  std::shared_ptr<const void> keep;  // Owns the bytes of the outputs, shared with batch mates.
-  absl::Duration queued;             // From arrival until a worker got it, or until the answer.
-  absl::Duration run_time;           // Of the whole batch, inside the runtime.
-  int64_t batch_rows = 0;            // Rows of that batch, padding included; 0: it never ran.
-  absl::Duration retry_after;        // A hint to a client that was refused; zero: none.
+  std::vector<tensor::TensorView> outputs = {};
+  std::shared_ptr<const void> keep = {};  // Owns the bytes of the outputs, shared with batch mates.
+  absl::Duration queued = {};       // From arrival until a worker got it, or until the answer.
+  absl::Duration run_time = {};     // Of the whole batch, inside the runtime.
+  int64_t batch_rows = 0;           // Rows of that batch, padding included; 0: it never ran.
+  absl::Duration retry_after = {};  // A hint to a client that was refused; zero: none.
 };
 
 // One Predict call, matched with its signature and checked against it.
 struct Call {
   int signature = 0;
   // In the signature's order, one per input.
-  std::vector<tensor::TensorView> inputs;
+  std::vector<tensor::TensorView> inputs = {};
   // Owns what `inputs` points into. A call can be answered (at its deadline) or cancelled while a
   // worker still holds its tensors: this is let go only after the worker is through with them. May
   // be null when the bytes outlive the queue and its workers anyway.
-  std::shared_ptr<const void> keep;
+  std::shared_ptr<const void> keep = {};
   int64_t rows = -1;  // The leading dim, equal in all inputs; -1 when there is none: runs alone.
-  absl::Time arrived;
+  absl::Time arrived = {};
   absl::Time deadline = absl::InfiniteFuture();
   tensor::Criticality criticality = tensor::Criticality::kCritical;
   bool retry = false;  // The client has tried before (grpc-previous-rpc-attempts > 0).
   // Runs exactly once unless the call is cancelled; never inside Submit. It may call the queue, and
   // even destroy it.
-  absl::AnyInvocable<void(CallResult)> done;
+  absl::AnyInvocable<void(CallResult)> done = {};
 };
 
 }  // namespace tensord::sched

@@ -20,13 +20,14 @@ namespace tensord::sched {
 // where it is set; what is not set, the scheduler decides. (pad_variable_length_inputs is not here:
 // the configuration refuses it.)
 struct BatchingParameters {
-  std::optional<int64_t> max_batch_size;        // Rows of one call and, without splitting, a batch.
-  std::optional<absl::Duration> batch_timeout;  // A part-full batch leaves when its oldest is this.
-  std::optional<int64_t> max_enqueued_batches;  // Per signature; 0 counts as 1.
-  std::optional<int64_t> num_batch_threads;     // Batches that run at once.
-  std::vector<int64_t> allowed_batch_sizes;     // Ascending; batches are padded up to the next.
-  bool enable_large_batch_splitting = false;    // Calls over the execution size run in pieces.
-  std::optional<int64_t> max_execution_batch_size;  // With splitting; else max_batch_size.
+  std::optional<int64_t> max_batch_size = {};  // Rows of one call and, without splitting, a batch.
+  std::optional<absl::Duration> batch_timeout =
+      {};  // A part-full batch leaves when its oldest is this.
+  std::optional<int64_t> max_enqueued_batches = {};  // Per signature; 0 counts as 1.
+  std::optional<int64_t> num_batch_threads = {};     // Batches that run at once.
+  std::vector<int64_t> allowed_batch_sizes = {};  // Ascending; batches are padded up to the next.
+  bool enable_large_batch_splitting = false;      // Calls over the execution size run in pieces.
+  std::optional<int64_t> max_execution_batch_size = {};  // With splitting; else max_batch_size.
 
   // The largest batch that is run, where these say so.
   std::optional<int64_t> ExecutionRowsMax() const;
@@ -41,24 +42,24 @@ struct RunEvent {
   int64_t calls = 0;
   int64_t rows = 0;  // Without padding; 0 when the calls have no rows.
   int64_t pad_rows = 0;
-  absl::Duration run_time;
+  absl::Duration run_time = {};
   bool ok = false;
 };
 
 struct QueueOptions {
-  std::string model;    // For words in messages.
-  int64_t version = 0;  // Likewise.
-  tensor::SignatureList signatures;
+  std::string model = {};  // For words in messages.
+  int64_t version = 0;     // Likewise.
+  tensor::SignatureList signatures = {};
   // The graph writes variables or tables: no batching, no second run of anything.
   bool stateful = false;
-  std::optional<BatchingParameters> batching;  // Set: an operator asked for batching.
+  std::optional<BatchingParameters> batching = {};  // Set: an operator asked for batching.
 
   int64_t rows_max = limits::kBatchRowsMax;  // 1 turns batching off.
   uint64_t bytes_max = limits::kBatchBytesMax;
   int64_t queued_calls_max = limits::kQueuedCallsMax;
   uint64_t queued_bytes_max = limits::kQueuedBytesMax;
 
-  absl::AnyInvocable<void(const RunEvent&)> on_run;  // May be null. Must not call the queue.
+  absl::AnyInvocable<void(const RunEvent&)> on_run = {};  // May be null. Must not call the queue.
 };
 
 }  // namespace tensord::sched

@@ -17,8 +17,8 @@ struct SignatureStats {
   int64_t rows_cap = 0;           // The batch size that the queue works towards now.
   int64_t samples = 0;            // Runs that the service-time model has seen.
   // The model S(b) = fixed + per_row * b, as learnt; zero before there are samples.
-  absl::Duration fixed;
-  absl::Duration per_row;
+  absl::Duration fixed = {};
+  absl::Duration per_row = {};
 };
 
 // Counters only grow; a call is in `submitted` and later in exactly one of the "ends".
@@ -50,10 +50,10 @@ struct Stats {
   int64_t pad_rows = 0;
   int64_t second_runs = 0;  // Calls that ran again alone: after a batch's error or a lost worker.
   int64_t workers_lost = 0;
-  absl::Duration run_time;
-  absl::Duration wasted_run_time;  // Of runs whose callers had all gone when they ended.
+  absl::Duration run_time = {};
+  absl::Duration wasted_run_time = {};  // Of runs whose callers had all gone when they ended.
 
-  std::vector<SignatureStats> signatures;  // As in QueueOptions.
+  std::vector<SignatureStats> signatures = {};  // As in QueueOptions.
 };
 
 }  // namespace tensord::sched

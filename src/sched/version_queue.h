@@ -4,13 +4,24 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "fleet/worker.h"
 #include "loop/timers.h"
+#include "sched/admission.h"
+#include "sched/batch.h"
 #include "sched/call.h"
+#include "sched/call_lanes.h"
+#include "sched/call_table.h"
 #include "sched/queue_options.h"
+#include "sched/signature_policy.h"
 #include "sched/stats.h"
+#include "sched/worker_pool.h"
 
 namespace tensord::sched {
 
@@ -53,6 +64,84 @@ class VersionQueue {
   void FailAll(absl::Status status);
 
   Stats stats() const;
+
+ private:
+  struct Answer {
+    CallId id;
+    CallResult result;
+  };
+  using End = int64_t Stats::*;  // Which counter a call ends in.
+
+  // Admission: OK, or why the call is refused.
+  struct Refusal {
+    absl::Status status = {};
+    absl::Duration retry_after = {};
+    End end = nullptr;  // Null: admitted.
+  };
+  Refusal Refuse(const Call& call, uint64_t bytes);
+  Refusal RefuseByBatches(const Call& call);
+  std::optional<Forecast> ForecastOf(const Call& call);
+  absl::Duration WorkBefore(const Pending& call) const;
+  CallLane& LaneOf(const Call& call);
+  void Enqueue(CallEntry& entry);
+  void SubmitPieces(CallEntry& entry, int64_t rows_max);
+  void OnPiece(CallId parent, size_t piece, CallResult result);
+
+  // Running.
+  void Pump();
+  void Expire(CallEntry& entry);
+  void DropHopeless(const std::vector<CallId>& ids);
+  void RunSuspects();
+  bool RunNext();
+  void Run(WorkerSlot& slot, std::span<const CallId> ids, const Lane* lane, int64_t pad_rows);
+  void OnOutcome(std::unique_ptr<Batch> batch, fleet::RunOutcome outcome);
+  void AfterOutputs(Batch& batch, fleet::RunOutcome& outcome);
+  void AfterError(Batch& batch, const absl::Status& status);
+  void AfterLoss(Batch& batch, const absl::Status& status);
+  void RunAgain(CallEntry& entry, bool suspect);
+  void CountRun(const Batch& batch, const fleet::RunOutcome& outcome);
+
+  // Ending calls.
+  void Leave(CallEntry& entry);
+  void Decide(CallEntry& entry, CallResult result, End end);
+  void DecideStatus(CallEntry& entry, absl::Status status, End end);
+  void Deliver();
+  void Settle();
+  void ArmTimer();
+  void CheckDrained();
+  void OnDrainTimer();
+  void NoteDeathInQueue();
+  bool NewestFirst() const;
+  std::string Name() const;
+
+  loop::Timers& timers_;
+  QueueOptions options_;
+  const std::shared_ptr<bool> alive_;  // False once destroyed; a callback may do that.
+
+  std::vector<SignaturePolicy> policies_;  // By signature.
+  CallTable calls_;
+  CallLanes lanes_;
+  std::vector<CallId> suspects_;  // Were in a worker when it died; run one by one.
+  WorkerPool workers_;
+  std::vector<Batch*> running_;  // Owned by the workers' callbacks.
+  std::vector<Answer> answers_;  // Decided, not yet delivered.
+  size_t answers_delivered_ = 0;
+  std::vector<Lane> plan_lanes_;  // Scratch.
+
+  bool pumping_ = false;
+  int delivering_ = 0;  // Deliver calls on the stack.
+  bool suspect_out_ = false;
+  absl::Time wake_ = absl::InfiniteFuture();  // A part-full batch leaves then.
+  loop::TimerId timer_ = 0;
+  absl::Time timer_at_;
+  absl::Time death_last_ = absl::InfinitePast();  // Of a call in the queue.
+  absl::Time deaths_since_ = absl::InfinitePast();
+
+  loop::Task drained_;
+  loop::TimerId drain_timer_ = 0;
+  bool draining_ = false;
+  bool closed_ = false;  // Drained: takes no more calls.
+  Stats stats_;
 };
 
 }  // namespace tensord::sched

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "absl/time/time.h"
+#include "sched/plan_batch.h"
+
+// Whether a call may enter the queue: a function of its arguments. What cannot be answered in time
+// is refused at once, when the client can still do something else with its time.
+namespace tensord::sched {
+
+// How full the queue is.
+struct Fullness {
+  int64_t calls = 0;
+  int64_t calls_max = 1;
+  uint64_t bytes = 0;
+  uint64_t bytes_max = 1;
+};
+
+// When a call would be through, as far as is known.
+struct Forecast {
+  absl::Duration wait = {};  // Until its batch starts.
+  absl::Duration run = {};   // Of its batch, nearly always.
+};
+
+struct Applicant {
+  uint64_t bytes = 0;
+  tensor::Criticality criticality = tensor::Criticality::kCritical;
+  bool retry = false;
+  absl::Time arrived = {};
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+enum class Verdict : uint8_t {
+  kAdmit,
+  kFull,  // No room in calls or bytes.
+  kLate,  // Could not be answered in time.
+  kShed,  // Its kind is let go first, and the queue is under pressure.
+};
+
+struct Admission {
+  Verdict verdict = Verdict::kAdmit;
+  absl::Duration retry_after = {};  // For the refused: when it may look better.
+};
+
+// `forecast` is nullopt when nothing is known; then only the queue's limits count. An empty queue
+// admits everything: what runs now teaches, what is refused does not.
+Admission Admit(const Applicant& call, const Fullness& queue,
+                const std::optional<Forecast>& forecast, absl::Time now);
+
+// The queue's share that calls of this kind may fill: 1 for normal ones.
+double PressureMax(tensor::Criticality criticality, bool retry);
+
+// How many batches waiting calls make, in TensorFlow Serving's way of counting: in order, a call
+// that does not fit the last one opens another.
+struct OpenBatches {
+  int64_t batches = 0;
+  int64_t room = 0;  // Rows that the last one still takes.
+  friend bool operator==(const OpenBatches&, const OpenBatches&) = default;
+};
+OpenBatches CountBatches(std::span<const Pending> calls, int64_t rows_max);
+
+}  // namespace tensord::sched

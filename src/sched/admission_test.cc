@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sched/admission.h"
+
+#include <gtest/gtest.h>
+
+namespace tensord::sched {
+namespace {
+
+using tensor::Criticality;
+
+const absl::Time kNow = absl::UnixEpoch() + absl::Hours(1);
+
+constexpr Criticality kPlus = Criticality::kCriticalPlus;
+constexpr Criticality kNormal = Criticality::kCritical;
+constexpr Criticality kSheddablePlus = Criticality::kSheddablePlus;
+constexpr Criticality kSheddable = Criticality::kSheddable;
+
+TEST(Admit, DecidesByTable) {
+  struct Row {
+    const char* what;
+    int64_t queued;  // Of 100.
+    int wait_ms;     // Forecast until it starts; -1: none. The run takes 10 ms more.
+    int left_ms;     // Until the deadline; the call arrives now.
+    Criticality criticality;
+    bool retry;
+    Verdict verdict;
+  };
+  const Row rows[] = {
+      {"an empty queue takes all", 0, 500, 20, kSheddable, true, Verdict::kAdmit},
+      {"nothing known: only the queue counts", 99, -1, 1, kNormal, false, Verdict::kAdmit},
+      {"no room", 100, -1, 1000, kPlus, false, Verdict::kFull},
+      {"just in time", 10, 70, 100, kNormal, false, Verdict::kAdmit},
+      {"inside the margin", 10, 85, 100, kNormal, false, Verdict::kLate},
+      {"too late", 10, 200, 100, kPlus, false, Verdict::kLate},
+      {"a retry with room", 50, -1, 1000, kNormal, true, Verdict::kAdmit},
+      {"a retry under pressure", 51, -1, 1000, kNormal, true, Verdict::kShed},
+      {"a retry with little time", 10, 60, 100, kNormal, true, Verdict::kShed},
+      {"a most critical retry", 90, -1, 1000, kPlus, true, Verdict::kAdmit},
+      {"sheddable with room", 50, -1, 1000, kSheddable, false, Verdict::kAdmit},
+      {"sheddable under pressure", 51, -1, 1000, kSheddable, false, Verdict::kShed},
+      {"sheddable plus with room", 75, -1, 1000, kSheddablePlus, false, Verdict::kAdmit},
+      {"sheddable plus under pressure", 76, -1, 1000, kSheddablePlus, false, Verdict::kShed},
+  };
+  for (const Row& row : rows) {
+    std::optional<Forecast> forecast;
+    if (row.wait_ms >= 0) {
+      forecast = {absl::Milliseconds(row.wait_ms), absl::Milliseconds(10)};
+    }
+    const Applicant call{.criticality = row.criticality,
+                         .retry = row.retry,
+                         .arrived = kNow,
+                         .deadline = kNow + absl::Milliseconds(row.left_ms)};
+    const Fullness queue{.calls = row.queued, .calls_max = 100, .bytes_max = 100};
+    const Admission admission = Admit(call, queue, forecast, kNow);
+    EXPECT_EQ(admission.verdict, row.verdict) << row.what;
+    EXPECT_EQ(admission.retry_after > absl::ZeroDuration(), row.verdict != Verdict::kAdmit)
+        << row.what;
+  }
+}
+
+TEST(Admit, CountsBytes) {
+  const Fullness queue{.calls = 1, .calls_max = 100, .bytes = 60, .bytes_max = 100};
+  EXPECT_EQ(Admit({.bytes = 40}, queue, std::nullopt, kNow).verdict, Verdict::kAdmit);
+  EXPECT_EQ(Admit({.bytes = 41}, queue, std::nullopt, kNow).verdict, Verdict::kFull);
+  // A call larger than the whole queue still has its turn.
+  EXPECT_EQ(Admit({.bytes = 1000}, {.bytes_max = 100}, std::nullopt, kNow).verdict,
+            Verdict::kAdmit);
+}
+
+TEST(CountBatches, FillsThemInOrder) {
+  const auto count = [](std::vector<int64_t> rows) {
+    std::vector<Pending> calls;
+    for (const int64_t r : rows) calls.push_back({.rows = r});
+    return CountBatches(calls, 4);
+  };
+  EXPECT_EQ(count({}), (OpenBatches{0, 0}));
+  EXPECT_EQ(count({1, 3}), (OpenBatches{1, 0}));
+  EXPECT_EQ(count({3, 3}), (OpenBatches{2, 1}));
+  EXPECT_EQ(count({3, 3, 1, 1}), (OpenBatches{3, 3}));
+}
+
+}  // namespace
+}  // namespace tensord::sched

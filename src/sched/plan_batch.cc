@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sched/plan_batch.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/limits.h"
+
+namespace tensord::sched {
+namespace {
+
+// A batch being filled from one lane, call by call.
+struct Filling {
+  const Lane* lane = nullptr;
+  std::vector<CallId> batch = {};
+  int64_t rows = 0;
+  uint64_t bytes = 0;
+  absl::Time oldest = absl::InfiniteFuture();    // Arrival.
+  absl::Time tightest = absl::InfiniteFuture();  // Deadline.
+  bool full = false;                             // No further call fits.
+
+  bool Fits(const Pending& call) const {
+    if (batch.empty()) return true;
+    const BatchLimits& limits = lane->limits;
+    return limits.together && rows + call.rows <= limits.rows_max &&
+           bytes + call.bytes <= limits.bytes_max;
+  }
+  void Take(const Pending& call) {
+    batch.push_back(call.id);
+    rows += call.rows;
+    bytes += call.bytes;
+    oldest = std::min(oldest, call.arrived);
+    tightest = std::min(tightest, call.deadline);
+    full = !lane->limits.together || rows >= lane->limits.rows_max;
+  }
+};
+
+// When a run of so many rows that starts now ends; the infinite past while nothing is known.
+absl::Time FinishOf(const Lane& lane, int64_t rows, absl::Time now) {
+  if (lane.service == nullptr) return absl::InfinitePast();
+  const std::optional<absl::Duration> mean = lane.service->Mean(std::max<int64_t>(1, rows));
+  return mean.has_value() ? now + *mean : absl::InfinitePast();
+}
+
+// True when the calls of the head's class alone fill more than one batch.
+bool Crowded(const Lane& lane) {
+  if (!lane.limits.together) return false;
+  int64_t rows = 0;
+  for (const Pending& call : lane.calls) {
+    if (call.criticality != lane.calls.front().criticality) return false;
+    rows += call.rows;
+    if (rows > lane.limits.rows_max) return true;
+  }
+  return false;
+}
+
+// Newest first, from the head's class: when more dies in the queue than is served, those who came
+// last can still be saved, and soon.
+Filling FillNewestFirst(const Lane& lane, absl::Time now) {
+  Filling filling{.lane = &lane};
+  std::vector<const Pending*> candidates;
+  for (const Pending& call : lane.calls) {
+    if (call.criticality != lane.calls.front().criticality) break;
+    if (FinishOf(lane, call.rows, now) <= call.deadline) candidates.push_back(&call);
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Pending* a, const Pending* b) { return a->arrived > b->arrived; });
+  for (const Pending* call : candidates) {
+    if (filling.full || !filling.Fits(*call)) {
+      filling.full = true;
+      break;
+    }
+    filling.Take(*call);
+  }
+  return filling;
+}
+
+// In the order of service. A call that would be late in a batch of this size does not slow the
+// rest: while more than one batch waits, full batches go before late calls (else everybody ends up
+// at the edge of his deadline and most behind it); otherwise the batch stays small enough for its
+// members.
+Filling FillInOrder(const Lane& lane, absl::Time now, bool crowded, std::vector<CallId>* hopeless) {
+  Filling filling{.lane = &lane};
+  const absl::Time full_finish =
+      crowded ? FinishOf(lane, lane.limits.rows_max, now) : absl::InfinitePast();
+  for (const Pending& call : lane.calls) {
+    if (filling.full) break;
+    if (FinishOf(lane, call.rows, now) > call.deadline) {
+      hopeless->push_back(call.id);
+      continue;
+    }
+    if (full_finish > call.deadline) continue;  // It keeps its place, and its chance.
+    if (!filling.Fits(call)) {
+      filling.full = true;
+      break;
+    }
+    if (!filling.batch.empty() && !crowded) {
+      const absl::Time finish = FinishOf(lane, filling.rows + call.rows, now);
+      if (finish > std::min(filling.tightest, call.deadline)) break;
+    }
+    filling.Take(call);
+  }
+  return filling;
+}
+
+Filling Fill(const Lane& lane, PlanRules rules, absl::Time now, std::vector<CallId>* hopeless) {
+  if (rules.newest_first) {
+    Filling filling = FillNewestFirst(lane, now);
+    if (!filling.batch.empty()) return filling;
+  }
+  const bool crowded = Crowded(lane);
+  Filling filling = FillInOrder(lane, now, crowded, hopeless);
+  if (filling.batch.empty() && crowded) {
+    hopeless->clear();
+    filling = FillInOrder(lane, now, false, hopeless);
+  }
+  if (!filling.batch.empty()) return filling;
+  // Nothing would be in time, as far as we know. Run it nevertheless: the executor is free, and
+  // only runs can prove what we know wrong.
+  hopeless->clear();
+  Lane unknown = lane;
+  unknown.service = nullptr;
+  filling = FillInOrder(unknown, now, crowded, hopeless);
+  filling.lane = &lane;
+  return filling;
+}
+
+}  // namespace
+
+absl::Time DueTime(absl::Time arrived, absl::Time deadline) {
+  return std::min(deadline, arrived + limits::kPatienceMax);
+}
+
+bool Before(const Pending& a, const Pending& b) {
+  if (a.criticality != b.criticality) return a.criticality < b.criticality;
+  if (a.due != b.due) return a.due < b.due;
+  return a.arrived < b.arrived;
+}
+
+int64_t PadRows(int64_t rows, std::span<const int64_t> allowed_rows) {
+  const auto at = std::lower_bound(allowed_rows.begin(), allowed_rows.end(), rows);
+  return at == allowed_rows.end() ? 0 : *at - rows;
+}
+
+BatchPlan PlanBatch(std::span<const Lane> lanes, PlanRules rules, absl::Time now) {
+  BatchPlan plan;
+  const Pending* best = nullptr;
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    const Lane& lane = lanes[i];
+    if (lane.calls.empty()) continue;
+    if (best != nullptr && !Before(lane.calls.front(), *best)) continue;
+    std::vector<CallId> hopeless;
+    Filling filling = Fill(lane, rules, now, &hopeless);
+    const bool ready = lane.limits.wait_max <= absl::ZeroDuration() || rules.closing ||
+                       filling.full || !lane.limits.together ||
+                       filling.oldest + lane.limits.wait_max <= now;
+    if (!ready) {
+      plan.wake = std::min(plan.wake, filling.oldest + lane.limits.wait_max);
+      continue;
+    }
+    best = &lane.calls.front();
+    plan.lane = i;
+    plan.hopeless = std::move(hopeless);
+    plan.batch = std::move(filling.batch);
+    plan.rows = filling.rows;
+  }
+  if (best == nullptr) return plan;
+  const BatchLimits& limits = lanes[plan.lane].limits;
+  if (limits.together) plan.pad_rows = PadRows(plan.rows, limits.allowed_rows);
+  return plan;
+}
+
+}  // namespace tensord::sched

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "absl/time/time.h"
+
+namespace tensord::sched {
+
+// The line S(rows) = fixed + per_row * rows that a model's run times lie on, in seconds.
+struct ServiceLine {
+  double fixed = 0;
+  double per_row = 0;
+};
+
+// The smallest batch that reaches kGainShare of the rate that batches of any size could reach, at
+// most rows_max: more rows than that only couple latencies. REQUIRES: rows_max >= 1.
+int64_t GainCap(const ServiceLine& line, int64_t rows_max);
+
+// Learns how long one signature's runs take, by batch size, from the runs themselves.
+//
+// Sizes are kept in buckets (1, 2, 3-4, 5-8, ...), each with moving averages of rows, time and the
+// time's deviation. Old knowledge fades, so that a busier machine is noticed. Every prediction is
+// nullopt before kPredictionSamplesMin runs were seen, and rather too short than too long: callers
+// refuse and drop work because of it.
+class ServiceTime {
+ public:
+  // One successful run. REQUIRES: rows >= 1.
+  void Add(int64_t rows, absl::Duration time);
+
+  int64_t samples() const { return samples_; }
+  // nullopt until at least two sizes were seen often enough to draw a line through.
+  std::optional<ServiceLine> line() const { return line_; }
+  // What a run of so many rows takes on average, and in all but 5 % of cases. REQUIRES: rows >= 1.
+  std::optional<absl::Duration> Mean(int64_t rows) const;
+  std::optional<absl::Duration> P95(int64_t rows) const;
+
+ private:
+  struct Bucket {
+    double rows = 0;  // Moving averages.
+    double seconds = 0;
+    double deviation = 0;  // Mean of |time - average|.
+    double weight = 0;     // Runs seen, the old ones faded.
+    int64_t samples = 0;  // -1 + runs seen: the first run of a size warms it up and is not counted.
+    bool warm = false;
+  };
+  static constexpr int kBuckets = 24;
+
+  static size_t BucketOf(int64_t rows);
+  double MeanSeconds(int64_t rows) const;
+  void FitLine();
+
+  std::array<Bucket, kBuckets> buckets_;
+  std::optional<ServiceLine> line_;
+  int64_t samples_ = 0;
+};
+
+}  // namespace tensord::sched

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "sched/signature_policy.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tensord::sched {
+namespace {
+
+constexpr int64_t kProbeEvery = 64;  // Runs a larger batch is tried after; costs 1.5 % of nothing.
+constexpr int64_t kProbeFactor = 2;
+
+bool OpenRows(const tensor::Endpoint& endpoint, bool asked) {
+  if (!endpoint.dense) return false;
+  if (endpoint.shape.unknown_rank) return asked;
+  return !endpoint.shape.dims.empty() && endpoint.shape.dims.front() == -1;
+}
+
+// The rows that the operator set, where he set any.
+std::optional<int64_t> RowsSet(const QueueOptions& options) {
+  if (!options.batching.has_value()) return std::nullopt;
+  if (const auto rows = options.batching->ExecutionRowsMax(); rows.has_value()) return rows;
+  if (options.batching->allowed_batch_sizes.empty()) return std::nullopt;
+  return options.batching->allowed_batch_sizes.back();
+}
+
+}  // namespace
+
+bool LooksBatchable(const tensor::Signature& signature, bool asked) {
+  const auto open = [asked](const tensor::Endpoint& endpoint) { return OpenRows(endpoint, asked); };
+  return !signature.inputs.empty() &&
+         std::all_of(signature.inputs.begin(), signature.inputs.end(), open) &&
+         std::all_of(signature.outputs.begin(), signature.outputs.end(), open);
+}
+
+SignaturePolicy::SignaturePolicy(const QueueOptions& options, const tensor::Signature& signature)
+    : options_(options),
+      batches_(!options.stateful && (options.rows_max > 1 || RowsSet(options).has_value()) &&
+               LooksBatchable(signature, options.batching.has_value())) {}
+
+void SignaturePolicy::StopBatching() {
+  batches_ = false;
+  refused_batching_ = true;
+}
+
+int64_t SignaturePolicy::RowsCap() const {
+  if (!batches_) return 1;
+  if (const auto rows = RowsSet(options_); rows.has_value()) return *rows;
+  const auto line = service_.line();
+  return line.has_value() ? GainCap(*line, options_.rows_max) : options_.rows_max;
+}
+
+BatchLimits SignaturePolicy::Limits() const {
+  BatchLimits limits{.together = batches_, .rows_max = RowsCap(), .bytes_max = options_.bytes_max};
+  const bool rows_set = RowsSet(options_).has_value();
+  if (rows_set) {
+    limits.bytes_max = std::numeric_limits<uint64_t>::max();
+  } else if (runs_ % kProbeEvery == kProbeEvery - 1) {
+    limits.rows_max = std::min(options_.rows_max, kProbeFactor * limits.rows_max);
+  }
+  if (options_.batching.has_value()) {
+    limits.wait_max = options_.batching->batch_timeout.value_or(absl::ZeroDuration());
+    limits.allowed_rows = options_.batching->allowed_batch_sizes;
+  }
+  return limits;
+}
+
+void SignaturePolicy::Learn(int64_t rows, absl::Duration run_time) {
+  ++runs_;
+  service_.Add(std::max<int64_t>(1, rows), run_time);
+}
+
+SignatureStats SignaturePolicy::stats() const {
+  SignatureStats stats{.batches = batches_,
+                       .refused_batching = refused_batching_,
+                       .rows_cap = RowsCap(),
+                       .samples = service_.samples()};
+  if (const auto line = service_.line(); line.has_value()) {
+    stats.fixed = absl::Seconds(line->fixed);
+    stats.per_row = absl::Seconds(line->per_row);
+  }
+  return stats;
+}
+
+}  // namespace tensord::sched

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+
+#include "sched/plan_batch.h"
+#include "sched/queue_options.h"
+#include "sched/service_time.h"
+#include "sched/stats.h"
+
+namespace tensord::sched {
+
+// True when all inputs and outputs of the signature are dense and have an open leading dim. An
+// unknown rank counts as one where an operator asked for batching (`asked`): he knows the model.
+bool LooksBatchable(const tensor::Signature& signature, bool asked);
+
+// How one signature is batched: what its endpoints allow, what the operator set, and what its runs
+// have taught.
+// Lifetime: the options outlive it.
+class SignaturePolicy {
+ public:
+  SignaturePolicy(const QueueOptions& options, const tensor::Signature& signature);
+
+  bool batches() const { return batches_; }
+  // A batch has shown that the model does not keep rows apart: never again.
+  void StopBatching();
+
+  // For a lane that may share runs. Now and then a little more than is known to be useful, to learn
+  // whether it still is not.
+  BatchLimits Limits() const;
+  int64_t RowsCap() const;
+
+  void Learn(int64_t rows, absl::Duration run_time);
+  const ServiceTime& service() const { return service_; }
+  SignatureStats stats() const;
+
+ private:
+  const QueueOptions& options_;
+  bool batches_;
+  bool refused_batching_ = false;
+  ServiceTime service_;
+  int64_t runs_ = 0;
+};
+
+}  // namespace tensord::sched

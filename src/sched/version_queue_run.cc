@@ -1,0 +1,303 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "sched/rows.h"
+#include "sched/version_queue.h"
+
+// What runs when, and what becomes of a run's outcome.
+namespace tensord::sched {
+namespace {
+
+// Calls have to die in the queue for this long, without a pause as long, before it is served newest
+// first.
+constexpr absl::Duration kDeathsPersist = absl::Milliseconds(100);
+
+// Rows that make up an allowed batch size: row 0 of the last call, as often as needed.
+void AppendPadding(const Call& last, int64_t pad_rows, fleet::RunSpec* spec, Batch* batch) {
+  absl::StatusOr<RowCutter> cutter = RowCutter::Open(last.inputs, last.keep, last.rows);
+  TENSORD_CHECK(cutter.ok());  // The call's rows were counted from its inputs.
+  OwnedViews row = cutter->Cut(0, 1);
+  for (size_t i = 0; i < row.tensors.size(); ++i) {
+    spec->inputs[i].insert(spec->inputs[i].end(), static_cast<size_t>(pad_rows), row.tensors[i]);
+  }
+  batch->keeps.push_back(std::move(row.keep));
+}
+
+}  // namespace
+
+// Expires what is due and gives free workers what waits. Runs no callbacks of calls.
+void VersionQueue::Pump() {
+  if (pumping_) return;
+  pumping_ = true;
+  while (calls_.NextDeadline() <= timers_.Now()) Expire(calls_.NextToExpire());
+  wake_ = absl::InfiniteFuture();
+  RunSuspects();
+  while (RunNext()) {
+  }
+  pumping_ = false;
+}
+
+void VersionQueue::Expire(CallEntry& entry) {
+  const absl::Duration waited = timers_.Now() - entry.call.arrived;
+  const std::string after = base::Cat(absl::ToInt64Milliseconds(waited), " ms after it arrived");
+  if (entry.state == CallState::kRunning) {
+    DecideStatus(entry,
+                 absl::DeadlineExceededError(base::Cat("the deadline passed ", after, ", while ",
+                                                       Name(), " was running the call")),
+                 &Stats::expired_running);
+    return;
+  }
+  NoteDeathInQueue();
+  DecideStatus(entry,
+               absl::DeadlineExceededError(base::Cat(
+                   "the deadline passed ", after, ", while the call waited in the queue of ",
+                   Name(), workers_.live() == 0 ? ", which has no worker at the moment" : "")),
+               &Stats::expired_queued);
+}
+
+void VersionQueue::DropHopeless(const std::vector<CallId>& ids) {
+  if (ids.empty()) return;
+  NoteDeathInQueue();
+  for (const CallId id : ids) {
+    CallEntry* entry = calls_.Find(id);
+    DecideStatus(*entry,
+                 absl::DeadlineExceededError(base::Cat("the call waited in the queue of ", Name(),
+                                                       " until it could not be answered",
+                                                       " in time any more")),
+                 &Stats::hopeless);
+  }
+}
+
+void VersionQueue::NoteDeathInQueue() {
+  const absl::Time now = timers_.Now();
+  if (death_last_ + kDeathsPersist < now) deaths_since_ = now;
+  death_last_ = now;
+}
+
+bool VersionQueue::NewestFirst() const {
+  return death_last_ + kDeathsPersist >= timers_.Now() &&
+         death_last_ - deaths_since_ >= kDeathsPersist;
+}
+
+// One suspect at a time, on a worker where nothing else can be harmed or blamed.
+void VersionQueue::RunSuspects() {
+  if (suspect_out_) return;
+  if (suspects_.empty()) {
+    workers_.EndQuiet();
+    return;
+  }
+  WorkerSlot* slot = workers_.PickQuiet();
+  if (slot == nullptr) return;
+  const CallId id = suspects_.front();
+  suspects_.erase(suspects_.begin());
+  suspect_out_ = true;
+  Run(*slot, std::span(&id, 1), nullptr, 0);
+  running_.back()->suspect = true;
+}
+
+// Starts one run if there is one to start and a worker to take it.
+bool VersionQueue::RunNext() {
+  if (lanes_.calls() == 0) return false;
+  if (options_.batching.has_value() && options_.batching->num_batch_threads.has_value() &&
+      static_cast<int64_t>(running_.size()) >= *options_.batching->num_batch_threads) {
+    return false;
+  }
+  WorkerSlot* slot = workers_.Pick();
+  if (slot == nullptr) return false;
+  plan_lanes_.clear();
+  for (const CallLane* lane : lanes_.active()) {
+    const SignaturePolicy& policy = policies_[static_cast<size_t>(lane->signature())];
+    plan_lanes_.push_back(
+        {.calls = lane->calls(),
+         .limits = lane->alone() ? BatchLimits{.together = false} : policy.Limits(),
+         .service = &policy.service()});
+  }
+  const PlanRules rules{.closing = draining_, .newest_first = NewestFirst()};
+  const BatchPlan plan = PlanBatch(plan_lanes_, rules, timers_.Now());
+  DropHopeless(plan.hopeless);
+  wake_ = plan.wake;
+  if (plan.batch.empty()) return false;
+  Run(*slot, plan.batch, &plan_lanes_[plan.lane], plan.pad_rows);
+  return true;
+}
+
+void VersionQueue::Run(WorkerSlot& slot, std::span<const CallId> ids, const Lane* lane,
+                       int64_t pad_rows) {
+  auto batch = std::make_unique<Batch>();
+  batch->listed = &running_;
+  batch->worker = &slot;
+  batch->together = lane != nullptr && lane->limits.together;
+  batch->pad_rows = pad_rows;
+  batch->started = timers_.Now();
+  batch->members.reserve(ids.size());
+  fleet::RunSpec spec;
+  spec.deadline = absl::InfinitePast();
+  for (const CallId id : ids) {
+    CallEntry& entry = *calls_.Find(id);
+    Call& call = entry.call;
+    if (spec.inputs.empty()) spec.inputs.resize(call.inputs.size());
+    for (size_t i = 0; i < call.inputs.size(); ++i) spec.inputs[i].push_back(call.inputs[i]);
+    spec.signature = call.signature;
+    spec.deadline = std::max(spec.deadline, call.deadline);
+    if (lane != nullptr) Leave(entry);
+    entry.state = CallState::kRunning;
+    entry.batch = batch.get();
+    entry.batch_index = batch->members.size();
+    entry.started = batch->started;
+    batch->members.push_back({id, call.rows});
+    batch->rows += call.rows;
+  }
+  batch->signature = spec.signature;
+  batch->waiting = static_cast<int64_t>(ids.size());
+  if (pad_rows > 0) AppendPadding(calls_.Find(ids.back())->call, pad_rows, &spec, batch.get());
+  running_.push_back(batch.get());
+  workers_.RunStarted(slot);
+  slot.worker->Submit(std::move(spec),
+                      [this, batch = std::move(batch)](fleet::RunOutcome outcome) mutable {
+                        // Unlisted means that the queue is gone.
+                        if (batch->listed == nullptr) return;
+                        OnOutcome(std::move(batch), std::move(outcome));
+                      });
+}
+
+void VersionQueue::OnOutcome(std::unique_ptr<Batch> batch, fleet::RunOutcome outcome) {
+  std::erase(running_, batch.get());
+  batch->listed = nullptr;
+  if (batch->suspect) suspect_out_ = false;
+  CountRun(*batch, outcome);
+  if (outcome.worker_lost) {
+    if (!batch->worker->lost) ++stats_.workers_lost;
+    workers_.MarkLost(*batch->worker);
+    AfterLoss(*batch, outcome.status);
+  } else if (outcome.status.ok()) {
+    AfterOutputs(*batch, outcome);
+  } else {
+    AfterError(*batch, outcome.status);
+  }
+  workers_.RunEnded(*batch->worker);
+  batch.reset();
+  Pump();  // The worker first: it has nothing to do.
+  Settle();
+}
+
+void VersionQueue::CountRun(const Batch& batch, const fleet::RunOutcome& outcome) {
+  const bool ok = outcome.status.ok();
+  ++stats_.runs;
+  stats_.run_calls += static_cast<int64_t>(batch.members.size());
+  stats_.run_rows += std::max<int64_t>(0, batch.rows);
+  stats_.pad_rows += batch.pad_rows;
+  stats_.run_time += outcome.run_time;
+  if (batch.waiting == 0) stats_.wasted_run_time += outcome.run_time;
+  if (ok) {
+    policies_[static_cast<size_t>(batch.signature)].Learn(batch.rows + batch.pad_rows,
+                                                          outcome.run_time);
+  }
+  if (options_.on_run != nullptr) {
+    options_.on_run({.signature = batch.signature,
+                     .calls = static_cast<int64_t>(batch.members.size()),
+                     .rows = std::max<int64_t>(0, batch.rows),
+                     .pad_rows = batch.pad_rows,
+                     .run_time = outcome.run_time,
+                     .ok = ok});
+  }
+}
+
+void VersionQueue::AfterOutputs(Batch& batch, fleet::RunOutcome& outcome) {
+  const bool cut = batch.members.size() > 1 || batch.pad_rows > 0;
+  const bool asked = batch.together && options_.batching.has_value();
+  const int64_t rows = batch.rows + batch.pad_rows;
+  std::optional<RowCutter> cutter;
+  if (cut || asked) {
+    absl::StatusOr<RowCutter> opened = RowCutter::Open(outcome.outputs, outcome.bytes, rows);
+    if (!opened.ok()) {
+      // Where an operator asked for batches, he is told; otherwise it was our guess that is wrong.
+      if (!asked && absl::IsFailedPrecondition(opened.status()))
+        policies_[static_cast<size_t>(batch.signature)].StopBatching();
+      AfterError(batch, opened.status());
+      return;
+    }
+    cutter = *std::move(opened);
+  }
+  int64_t first = 0;
+  for (const Batch::Member& member : batch.members) {
+    CallEntry* entry = member.id == 0 ? nullptr : calls_.Find(member.id);
+    if (entry != nullptr) {
+      CallResult result{.queued = entry->started - entry->call.arrived,
+                        .run_time = outcome.run_time,
+                        .batch_rows = std::max<int64_t>(1, rows)};
+      if (cut) {
+        OwnedViews own = cutter->Cut(first, member.rows);
+        result.outputs = std::move(own.tensors);
+        result.keep = std::move(own.keep);
+      } else {
+        result.outputs = std::move(outcome.outputs);
+        result.keep = std::move(outcome.bytes);
+      }
+      Decide(*entry, std::move(result), &Stats::answered);
+    }
+    first += member.rows;
+  }
+}
+
+// The model refused. One call of many may be to blame: each runs again, alone.
+void VersionQueue::AfterError(Batch& batch, const absl::Status& status) {
+  const bool asked_shape = absl::IsFailedPrecondition(status) && options_.batching.has_value();
+  const bool again = batch.members.size() > 1 && !options_.stateful && !asked_shape;
+  for (const Batch::Member& member : batch.members) {
+    if (member.id == 0) continue;
+    CallEntry& entry = *calls_.Find(member.id);
+    if (again) {
+      RunAgain(entry, false);
+      continue;
+    }
+    Decide(entry,
+           {.status = status,
+            .queued = entry.started - entry.call.arrived,
+            .batch_rows = std::max<int64_t>(1, batch.rows + batch.pad_rows)},
+           &Stats::answered);
+  }
+}
+
+void VersionQueue::AfterLoss(Batch& batch, const absl::Status& status) {
+  for (const Batch::Member& member : batch.members) {
+    if (member.id == 0) continue;
+    CallEntry& entry = *calls_.Find(member.id);
+    ++entry.workers_lost;
+    if (batch.suspect) {
+      DecideStatus(
+          entry,
+          absl::InternalError(base::Cat("this call was running when a worker of ", Name(),
+                                        " died, and again, alone, when a second one died (",
+                                        base::Message(status), "); it is not run once more")),
+          &Stats::lost);
+    } else if (workers_.live() > 0 && !options_.stateful) {
+      RunAgain(entry, true);
+    } else {
+      DecideStatus(entry,
+                   absl::UnavailableError(
+                       base::Cat("the worker of ", Name(),
+                                 " died while it was running the call: ", base::Message(status))),
+                   &Stats::lost);
+    }
+  }
+}
+
+void VersionQueue::RunAgain(CallEntry& entry, bool suspect) {
+  ++stats_.second_runs;
+  entry.batch = nullptr;
+  entry.alone = true;
+  if (!suspect) {
+    Enqueue(entry);
+    return;
+  }
+  entry.state = CallState::kQueued;
+  entry.lane = nullptr;
+  suspects_.push_back(entry.id);
+}
+
+}  // namespace tensord::sched

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fleet/worker.h"
+
+namespace tensord::sched {
+
+// A worker as its queue sees it.
+struct WorkerSlot {
+  fleet::Worker* worker;
+  int running = 0;       // Runs of ours that are out.
+  bool lost = false;     // It told of its death, or is to be used no more.
+  bool removed = false;  // The owner took it away: `worker` may be gone.
+};
+
+// The workers of one version: who takes the next run. One of them can be kept quiet, so that a call
+// suspected of killing workers runs where it can harm no other call.
+class WorkerPool {
+ public:
+  void Add(fleet::Worker* worker);
+  void Remove(fleet::Worker* worker);
+  void RunStarted(WorkerSlot& slot);
+  void RunEnded(WorkerSlot& slot);
+  // No further runs for this one.
+  void MarkLost(WorkerSlot& slot);
+
+  // The least busy worker that takes a run now, the quiet one left out; nullptr when there is none.
+  WorkerSlot* Pick() const;
+  // Chooses the quiet one if there is none yet. It is returned once nothing runs there and it takes
+  // a run; nullptr before.
+  WorkerSlot* PickQuiet();
+  void EndQuiet() { quiet_ = nullptr; }
+
+  int64_t live() const;
+  // Runs that could be out at once: those that are and those that would be taken.
+  int64_t capacity() const;
+
+ private:
+  void DropUnused();
+
+  std::vector<std::unique_ptr<WorkerSlot>> slots_;  // Removed ones stay while runs are out.
+  WorkerSlot* quiet_ = nullptr;
+};
+
+}  // namespace tensord::sched
