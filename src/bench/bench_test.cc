@@ -6,6 +6,7 @@
 
 #include "bench/load.h"
 #include "bench/process_cpu.h"
+#include "bench/request.h"
 
 namespace tensord::bench {
 namespace {
@@ -33,6 +34,16 @@ TEST(LoadResult, QuantilesComeFromTheSortedLatencies) {
   result.latencies_us = {1, 2, 3, 4, 100};
   EXPECT_EQ(result.Quantile(0.5), absl::Microseconds(3));
   EXPECT_EQ(result.Quantile(1), absl::Microseconds(100));
+}
+
+TEST(Request, AnInputIsWrittenAsNameTypeAndDims) {
+  const auto input = ParseInput("x:float:1,2");
+  ASSERT_TRUE(input.ok()) << input.status();
+  EXPECT_EQ(MakePredictJson("", {*input}), R"({"inputs":{"x":[[0.5,0.5]]}})");
+  EXPECT_THAT(MakePredictRequest("half", "", {*input}), HasSubstr("half"));
+  EXPECT_FALSE(ParseInput("x:floaty:1").ok());
+  EXPECT_FALSE(ParseInput("x:float:1,b").ok());
+  EXPECT_FALSE(ParseInput("x").ok());
 }
 
 TEST(Load, NobodyListeningIsSaidWithThePort) {

@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "bench/request.h"
+
+#include <charconv>
+#include <cstring>
+
+#include "base/protobuf_wire.h"
+#include "base/status_macros.h"
+#include "base/text.h"
+
+namespace tensord::bench {
+namespace {
+
+using base::AppendBytesField;
+using base::AppendVarintField;
+using tensor::DType;
+
+absl::StatusOr<DType> ParseDType(std::string_view name) {
+  for (int number = 1; number <= 23; ++number) {
+    const auto dtype = static_cast<DType>(number);
+    if (tensor::IsServable(dtype) && tensor::DTypeName(dtype) == name) return dtype;
+  }
+  return absl::InvalidArgumentError(
+      base::Cat("'", name, "' is no type; use float, int32, uint8, string, ..."));
+}
+
+absl::StatusOr<tensor::Shape> ParseDims(std::string_view text) {
+  std::vector<int64_t> dims;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    int64_t dim = 0;
+    const auto end = std::from_chars(text.data(), text.data() + comma, dim);
+    if (end.ec != std::errc() || end.ptr != text.data() + comma) {
+      return absl::InvalidArgumentError(
+          base::Cat("'", text.substr(0, comma), "' is no dim; write dims as 1,224,224,3"));
+    }
+    dims.push_back(dim);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return tensor::Shape::Make(dims);
+}
+
+template <typename Value>
+std::string Repeat(Value value, int64_t count) {
+  std::string bytes(static_cast<size_t>(count) * sizeof(Value), '\0');
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(bytes.data() + static_cast<size_t>(i) * sizeof(Value), &value, sizeof(Value));
+  }
+  return bytes;
+}
+
+std::string Content(const MadeInput& input) {
+  const int64_t count = input.shape.elements();
+  if (input.dtype == DType::kFloat) return Repeat(0.5f, count);
+  if (input.dtype == DType::kDouble) return Repeat(0.5, count);
+  if (input.dtype == DType::kInt32) return Repeat(int32_t{1}, count);
+  if (input.dtype == DType::kInt64) return Repeat(int64_t{1}, count);
+  return Repeat(uint8_t{0}, count * static_cast<int64_t>(tensor::ElementBytes(input.dtype)));
+}
+
+std::string_view JsonElement(DType dtype) {
+  if (dtype == DType::kString) return "\"\"";
+  if (dtype == DType::kBool) return "false";
+  return dtype == DType::kFloat || dtype == DType::kDouble ? "0.5" : "1";
+}
+
+void AppendJson(const MadeInput& input, int axis, std::string* out) {
+  if (axis == input.shape.rank()) {
+    out->append(JsonElement(input.dtype));
+    return;
+  }
+  out->push_back('[');
+  for (int64_t i = 0; i < input.shape.dim(axis); ++i) {
+    if (i > 0) out->push_back(',');
+    AppendJson(input, axis + 1, out);
+  }
+  out->push_back(']');
+}
+
+std::string TensorProto(const MadeInput& input) {
+  std::string shape;
+  for (const int64_t dim : input.shape.dims()) {
+    std::string size;
+    AppendVarintField(1, static_cast<uint64_t>(dim), &size);
+    AppendBytesField(2, size, &shape);
+  }
+  std::string proto;
+  AppendVarintField(1, static_cast<uint64_t>(input.dtype), &proto);
+  AppendBytesField(2, shape, &proto);
+  if (input.dtype == DType::kString) {
+    for (int64_t i = 0; i < input.shape.elements(); ++i) AppendBytesField(8, "", &proto);
+  } else {
+    AppendBytesField(4, Content(input), &proto);
+  }
+  return proto;
+}
+
+}  // namespace
+
+absl::StatusOr<MadeInput> ParseInput(std::string_view text) {
+  const size_t first = text.find(':');
+  const size_t second = text.find(':', first + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos) {
+    return absl::InvalidArgumentError(
+        base::Cat("'", text, "' is no input; write name:type:dims, such as x:float:1,784"));
+  }
+  MadeInput input{.name = std::string(text.substr(0, first)), .shape = {}};
+  ASSIGN_OR_RETURN(input.dtype, ParseDType(text.substr(first + 1, second - first - 1)));
+  ASSIGN_OR_RETURN(input.shape, ParseDims(text.substr(second + 1)));
+  return input;
+}
+
+std::string MakePredictRequest(std::string_view model, std::string_view signature,
+                               const std::vector<MadeInput>& inputs) {
+  std::string spec;
+  AppendBytesField(1, model, &spec);
+  if (!signature.empty()) AppendBytesField(3, signature, &spec);
+  std::string request;
+  AppendBytesField(1, spec, &request);
+  for (const MadeInput& input : inputs) {
+    std::string entry;
+    AppendBytesField(1, input.name, &entry);
+    AppendBytesField(2, TensorProto(input), &entry);
+    AppendBytesField(2, entry, &request);
+  }
+  return request;
+}
+
+std::string MakePredictJson(std::string_view signature, const std::vector<MadeInput>& inputs) {
+  std::string json = "{";
+  if (!signature.empty()) json += base::Cat("\"signature_name\":\"", signature, "\",");
+  json += "\"inputs\":{";
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    json += base::Cat(i > 0 ? "," : "", "\"", inputs[i].name, "\":");
+    AppendJson(inputs[i], 0, &json);
+  }
+  return json + "}}";
+}
+
+}  // namespace tensord::bench
