@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "engine/model_info.h"
+
+#include <string_view>
+
+#include "base/protobuf_wire.h"
+#include "base/text.h"
+
+namespace tensord::engine {
+namespace {
+
+// Field numbers of the wire form, which is protobuf's without a .proto.
+enum Field : uint32_t {
+  kSignatureDefMap = 1,
+  kRuntimeVersion = 2,
+  kDevice = 3,
+  kStatefulReason = 4,
+  kWarning = 5,
+  kSandbox = 6,
+  kPrivateBytes = 7,
+  kWarmUpRuns = 8,
+  kLoadMicroseconds = 9,
+  kWarmUpMicroseconds = 10,
+};
+
+// A worker's description is shown to people: nobody reads more, and a hostile one must not make the
+// front hold more.
+constexpr size_t kTextsMax = 4096;
+constexpr size_t kTextBytesMax = 64 * 1024;
+
+absl::Status TooMuch(std::string_view what) {
+  return absl::InvalidArgumentError(base::Cat("a model's description has too many or too long ",
+                                              what, "; the limits are ", kTextsMax, " texts of ",
+                                              kTextBytesMax, " bytes"));
+}
+
+absl::Status SetText(std::string_view what, std::string_view value, std::string* out) {
+  if (value.size() > kTextBytesMax) return TooMuch(what);
+  *out = value;
+  return absl::OkStatus();
+}
+
+absl::Status AddText(std::string_view what, std::string_view value, std::vector<std::string>* out) {
+  if (value.size() > kTextBytesMax || out->size() >= kTextsMax) return TooMuch(what);
+  out->emplace_back(value);
+  return absl::OkStatus();
+}
+
+absl::Status SetBytesField(uint32_t field, std::string_view value, ModelInfo* info) {
+  switch (field) {
+    case kSignatureDefMap:
+      info->signature_def_map = value;
+      return absl::OkStatus();
+    case kRuntimeVersion:
+      return SetText("runtime version", value, &info->runtime_version);
+    case kDevice:
+      return AddText("devices", value, &info->devices);
+    case kStatefulReason:
+      return SetText("stateful reason", value, &info->stateful_reason);
+    case kWarning:
+      return AddText("warnings", value, &info->warnings);
+    case kSandbox:
+      return AddText("sandbox lines", value, &info->sandbox);
+    default:
+      return absl::InvalidArgumentError(
+          base::Cat("a model's description has the unknown field ", field));
+  }
+}
+
+absl::Status SetNumberField(uint32_t field, uint64_t value, ModelInfo* info) {
+  switch (field) {
+    case kPrivateBytes:
+      info->private_bytes = value;
+      return absl::OkStatus();
+    case kWarmUpRuns:
+      if (value > UINT32_MAX) return absl::InvalidArgumentError("more warm-up runs than 32 bits");
+      info->warm_up_runs = static_cast<uint32_t>(value);
+      return absl::OkStatus();
+    case kLoadMicroseconds:
+      info->load_microseconds = value;
+      return absl::OkStatus();
+    case kWarmUpMicroseconds:
+      info->warm_up_microseconds = value;
+      return absl::OkStatus();
+    default:
+      return absl::InvalidArgumentError(
+          base::Cat("a model's description has the unknown number ", field));
+  }
+}
+
+}  // namespace
+
+std::string Serialize(const ModelInfo& info) {
+  std::string out;
+  base::AppendBytesField(kSignatureDefMap, info.signature_def_map, &out);
+  base::AppendBytesField(kRuntimeVersion, info.runtime_version, &out);
+  for (const std::string& device : info.devices) base::AppendBytesField(kDevice, device, &out);
+  base::AppendBytesField(kStatefulReason, info.stateful_reason, &out);
+  for (const std::string& text : info.warnings) base::AppendBytesField(kWarning, text, &out);
+  for (const std::string& text : info.sandbox) base::AppendBytesField(kSandbox, text, &out);
+  base::AppendVarintField(kPrivateBytes, info.private_bytes, &out);
+  base::AppendVarintField(kWarmUpRuns, info.warm_up_runs, &out);
+  base::AppendVarintField(kLoadMicroseconds, info.load_microseconds, &out);
+  base::AppendVarintField(kWarmUpMicroseconds, info.warm_up_microseconds, &out);
+  return out;
+}
+
+absl::StatusOr<ModelInfo> ParseModelInfo(std::string_view bytes) {
+  ModelInfo info;
+  base::WireReader reader(bytes);
+  while (reader.Next()) {
+    absl::Status status =
+        absl::InvalidArgumentError("a model's description has a field of a type it never has");
+    if (reader.type() == base::WireType::kBytes) {
+      status = SetBytesField(reader.field(), reader.bytes(), &info);
+    } else if (reader.type() == base::WireType::kVarint) {
+      status = SetNumberField(reader.field(), reader.number(), &info);
+    }
+    if (!status.ok()) return status;
+  }
+  if (!reader.ok()) return absl::InvalidArgumentError("a model's description is cut or garbled");
+  return info;
+}
+
+}  // namespace tensord::engine

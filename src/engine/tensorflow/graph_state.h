@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "tensor/signature.h"
+
+namespace tensord::engine {
+
+// Why running one of the signatures changes what later runs answer: the first operation, reachable
+// from the signature's outputs through inputs, control inputs and called functions, that writes a
+// variable, table, queue or the like, as in "AssignAddVariableOp in signature 'incr'". Empty when
+// there is none. What only the init, save and restore operations reach does not count.
+//
+// Files a model writes are not state: the sandbox refuses them.
+// INVALID_ARGUMENT for bytes that are no tensorflow.MetaGraphDef.
+absl::StatusOr<std::string> StatefulReason(std::string_view meta_graph_def,
+                                           const tensor::SignatureList& signatures);
+
+// True for an operation (by its op name) that changes state which outlives the run.
+bool WritesState(std::string_view op);
+
+}  // namespace tensord::engine

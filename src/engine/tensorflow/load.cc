@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "engine/tensorflow/load.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/protobuf_wire.h"
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "engine/signature_def.h"
+#include "engine/tensorflow/graph_state.h"
+#include "engine/tensorflow/run.h"
+
+namespace tensord::engine {
+namespace {
+
+struct BufferDeleter {
+  const TensorFlowApi* api;
+  void operator()(TF_Buffer* buffer) const { api->TF_DeleteBuffer(buffer); }
+};
+struct OptionsDeleter {
+  const TensorFlowApi* api;
+  void operator()(TF_SessionOptions* options) const { api->TF_DeleteSessionOptions(options); }
+};
+
+absl::Status LoadOpLibraries(const TensorFlowApi& api, const std::vector<std::string>& libraries) {
+  for (const std::string& library : libraries) {
+    const StatusPointer status = NewStatus(api);
+    TF_Library* handle = api.TF_LoadLibrary(library.c_str(), status.get());
+    RETURN_IF_ERROR(base::WithContext(ToStatus(api, status.get()),
+                                      base::Cat("loading the op library ", library, ": ")));
+    // The library stays; only the handle goes.
+    api.TF_DeleteLibraryHandle(handle);
+  }
+  return absl::OkStatus();
+}
+
+// The entries of MetaGraphDef.signature_def as a tensorflow.serving.SignatureDefMap, sorted by key
+// (they come in another order in each process).
+std::string CopySignatureDefMap(std::string_view meta_graph_def) {
+  std::map<std::string, std::string_view> entries;
+  for (base::WireReader reader(meta_graph_def); reader.Next();) {
+    if (reader.field() != kMetaGraphSignatureField || reader.type() != base::WireType::kBytes) {
+      continue;
+    }
+    std::string key;
+    for (base::WireReader entry(reader.bytes()); entry.Next();) {
+      if (entry.field() == 1) key = entry.bytes();
+    }
+    entries.insert_or_assign(std::move(key), reader.bytes());
+  }
+  std::string map;
+  for (const auto& [key, entry] : entries) {
+    base::AppendBytesField(kSignatureDefMapField, entry, &map);
+  }
+  return map;
+}
+
+std::vector<std::string> ListDevices(const TensorFlowApi& api, TF_Session* session) {
+  std::vector<std::string> names;
+  const StatusPointer status = NewStatus(api);
+  TF_DeviceList* devices = api.TF_SessionListDevices(session, status.get());
+  if (devices == nullptr) return names;
+  for (int i = 0; i < api.TF_DeviceListCount(devices); ++i) {
+    const char* name = api.TF_DeviceListName(devices, i, status.get());
+    if (name != nullptr) names.emplace_back(name);
+  }
+  api.TF_DeleteDeviceList(devices);
+  return names;
+}
+
+// Opens the session and gives the serialized MetaGraphDef.
+absl::StatusOr<std::string> OpenSession(const TensorFlowApi& api, const LoadOptions& options,
+                                        SessionHandle* session) {
+  const StatusPointer status = NewStatus(api);
+  const std::unique_ptr<TF_SessionOptions, OptionsDeleter> session_options(
+      api.TF_NewSessionOptions(), OptionsDeleter{&api});
+  api.TF_SetConfig(session_options.get(), options.session_config.data(),
+                   options.session_config.size(), status.get());
+  RETURN_IF_ERROR(base::WithContext(ToStatus(api, status.get()), "the session's ConfigProto: "));
+  std::vector<const char*> tags;
+  for (const std::string& tag : options.tags) tags.push_back(tag.c_str());
+  const std::unique_ptr<TF_Buffer, BufferDeleter> meta_graph(api.TF_NewBuffer(),
+                                                             BufferDeleter{&api});
+  session->graph = api.TF_NewGraph();
+  session->session = api.TF_LoadSessionFromSavedModel(
+      session_options.get(), nullptr, options.directory.c_str(), tags.data(),
+      static_cast<int>(tags.size()), session->graph, meta_graph.get(), status.get());
+  RETURN_IF_ERROR(base::WithContext(ToStatus(api, status.get()),
+                                    base::Cat("loading ", options.directory, ": ")));
+  return std::string(static_cast<const char*>(meta_graph->data), meta_graph->length);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Model>> TensorFlowEngine::Load(const LoadOptions& options) {
+  const TensorFlowApi& api = runtime_->api();
+  RETURN_IF_ERROR(LoadOpLibraries(api, options.op_libraries));
+  SessionHandle session(&api);
+  ASSIGN_OR_RETURN(const std::string meta_graph_def, OpenSession(api, options, &session));
+  ModelParts parts;
+  ASSIGN_OR_RETURN(parts.signatures, ParseSignatureDefs(meta_graph_def, kMetaGraphSignatureField));
+  ASSIGN_OR_RETURN(parts.stateful_reason, StatefulReason(meta_graph_def, parts.signatures));
+  parts.signature_def_map = CopySignatureDefMap(meta_graph_def);
+  parts.devices = ListDevices(api, session.session);
+  parts.runs_in_caller = options.runs_in_caller;
+  return std::make_unique<TensorFlowModel>(std::move(session), std::move(parts));
+}
+
+}  // namespace tensord::engine

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/tensorflow/c_api.h"
+#include "engine/tensorflow/runtime.h"
+
+namespace tensord::engine {
+
+// Owns a session and the graph it was made from.
+struct SessionHandle {
+  explicit SessionHandle(const TensorFlowApi* functions) : api(functions) {}
+  SessionHandle(SessionHandle&& from) noexcept
+      : api(from.api),
+        graph(std::exchange(from.graph, nullptr)),
+        session(std::exchange(from.session, nullptr)) {}
+  SessionHandle& operator=(SessionHandle&&) = delete;
+  ~SessionHandle();
+
+  const TensorFlowApi* const api;
+  TF_Graph* graph = nullptr;
+  TF_Session* session = nullptr;
+};
+
+// What the loader knows of a model beside its session.
+struct ModelParts {
+  tensor::SignatureList signatures;
+  std::string signature_def_map;
+  std::string stateful_reason;
+  std::vector<std::string> devices;
+  bool runs_in_caller = true;
+};
+
+// A signature's places in the graph. The fetch list is the same for every run: each other one would
+// be pruned, optimised and compiled anew by the session.
+struct BoundSignature {
+  std::vector<TF_Output> feeds;
+  std::vector<TF_Output> fetches;          // Of the dense outputs.
+  std::vector<std::string> fetched_names;  // Their client names, for words.
+  absl::Status broken;                     // Why no run of it can work; OK when one can.
+};
+
+// A SavedModel in a session.
+//
+// Inputs of fixed width are used where they lie (the runtime never writes to memory that it does
+// not own) unless the model is stateful or the runtime once kept an input after a run: then they
+// are copied, because a variable may have taken the input's memory for its value.
+class TensorFlowModel : public Model {
+ public:
+  TensorFlowModel(SessionHandle session, ModelParts parts);
+  ~TensorFlowModel() override;
+
+  const tensor::SignatureList& signatures() const override { return parts_.signatures; }
+  const std::string& stateful_reason() const override { return parts_.stateful_reason; }
+  void Describe(ModelInfo* info) const override;
+  std::unique_ptr<Result> Run(int signature, std::span<const tensor::TensorView> inputs) override;
+
+ private:
+  const SessionHandle session_;
+  const ModelParts parts_;
+  const std::vector<BoundSignature> bound_;
+  TF_Buffer* const run_options_;  // Null for the defaults.
+  // Set once by any run's end, read by every run; only ever goes from false to true.
+  std::atomic<bool> copies_inputs_;
+};
+
+}  // namespace tensord::engine

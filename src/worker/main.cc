@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "base/text.h"
+#include "base/unique_fd.h"
+#include "channel/control.h"
+#include "channel/packet_socket.h"
+#include "engine/tensorflow/find_runtime.h"
+#include "engine/tensorflow/runtime.h"
+#include "worker/environment.h"
+#include "worker/zygote.h"
+
+namespace tensord::worker {
+namespace {
+
+constexpr char kUsage[] =
+    "Usage: tensord-worker --zygote | --selftest | --version\n"
+    "                      [--tensorflow_library_dir=DIR] [--global_symbols]\n"
+    "Started by the tensord server; not for use by hand, except:\n"
+    "  --selftest  finds and opens the TensorFlow runtime, and says what it found\n"
+    "  --version   prints this program's version\n";
+
+struct Options {
+  enum class Mode { kNone, kZygote, kSelfTest, kVersion } mode = Mode::kNone;
+  std::string library_directory;
+  engine::SymbolScope scope = engine::SymbolScope::kLocal;
+  std::string unknown;
+};
+
+Options ParseOptions(int argc, char** argv) {
+  constexpr std::string_view kDirectory = "--tensorflow_library_dir=";
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--zygote") {
+      options.mode = Options::Mode::kZygote;
+    } else if (argument == "--selftest") {
+      options.mode = Options::Mode::kSelfTest;
+    } else if (argument == "--version") {
+      options.mode = Options::Mode::kVersion;
+    } else if (argument == "--global_symbols") {
+      options.scope = engine::SymbolScope::kGlobal;
+    } else if (argument.starts_with(kDirectory)) {
+      options.library_directory = argument.substr(kDirectory.size());
+    } else {
+      options.unknown = argument;
+    }
+  }
+  return options;
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "tensord-worker: %s\n", std::string(base::Message(status)).c_str());
+  return 1;
+}
+
+absl::StatusOr<engine::Runtime> OpenRuntime(const Options& options) {
+  absl::StatusOr<std::string> directory =
+      engine::FindRuntime(engine::PlacesOfThisProcess(options.library_directory));
+  if (!directory.ok()) return directory.status();
+  // After the search, which reads some, and before the runtime, which reads others.
+  DropForeignVariables();
+  return engine::Runtime::Open(*directory, options.scope);
+}
+
+int RunZygote(const Options& options) {
+  const pid_t supervisor = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  prctl(PR_SET_NAME, "tensord-zygote", 0, 0, 0);
+  // A terminal's or a service manager's signals go to every process; only the supervisor decides
+  // what they mean. Workers inherit this.
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2}) {
+    ::signal(number, SIG_IGN);
+  }
+  const int null = open("/dev/null", O_RDONLY);
+  if (null > 0) {
+    dup2(null, STDIN_FILENO);
+    close(null);
+  }
+  absl::StatusOr<engine::Runtime> runtime = OpenRuntime(options);
+  if (!runtime.ok()) return Fail(runtime.status());
+  const channel::PacketSocket front{base::UniqueFd(channel::kZygoteSocketFd)};
+  return ServeForks(front, *runtime, supervisor);
+}
+
+int SelfTest(const Options& options) {
+  absl::StatusOr<engine::Runtime> runtime = OpenRuntime(options);
+  if (!runtime.ok()) return Fail(runtime.status());
+  const int threads = CountThreads();
+  std::printf("runtime: %s\nthreads after opening it: %d\nTensorFlow version: %s\n",
+              runtime->directory().c_str(), threads, runtime->api().TF_Version());
+  std::fflush(stdout);
+  return threads == 1 ? 0 : 1;
+}
+
+int Main(int argc, char** argv) {
+  const Options options = ParseOptions(argc, argv);
+  if (!options.unknown.empty() || options.mode == Options::Mode::kNone) {
+    std::fprintf(stderr, "%s", kUsage);
+    return 2;
+  }
+  switch (options.mode) {
+    case Options::Mode::kZygote:
+      return RunZygote(options);
+    case Options::Mode::kSelfTest:
+      return SelfTest(options);
+    default:
+      std::printf("tensord-worker %s\n", TENSORD_VERSION);
+      std::fflush(stdout);
+      return 0;
+  }
+}
+
+}  // namespace
+}  // namespace tensord::worker
+
+int main(int argc, char** argv) {
+  // Never by exit(): the runtime's static destructors are not made for it.
+  _exit(tensord::worker::Main(argc, argv));
+}

@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "worker/runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "base/text.h"
+
+namespace tensord::worker {
+namespace {
+
+constexpr uint64_t kAlignment = 64;  // Of every tensor in a segment.
+
+// Where each output lies in a region that starts at an aligned place, and what they need in all.
+struct Layout {
+  std::vector<uint64_t> offsets;
+  uint64_t bytes = 0;
+};
+
+Layout LayOut(std::span<const engine::OutputInfo> outputs) {
+  Layout layout;
+  for (const engine::OutputInfo& output : outputs) {
+    const uint64_t offset = (layout.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    layout.offsets.push_back(offset);
+    layout.bytes = offset + output.bytes;
+  }
+  return layout;
+}
+
+channel::TensorDescriptor Describe(const engine::OutputInfo& output, uint64_t offset) {
+  return {.dtype = output.dtype, .shape = output.shape, .offset = offset, .bytes = output.bytes};
+}
+
+}  // namespace
+
+Runner::Runner(engine::Model* model, const channel::MappedSegment* request,
+               const channel::MappedSegment* response)
+    : model_(model), request_(request), response_(response), clock_(base::MonotonicClock()) {}
+
+absl::StatusOr<std::vector<tensor::TensorView>> Runner::ReadInputs(
+    const channel::Run& run, const channel::MappedSegment& segment) const {
+  const tensor::SignatureList& signatures = model_->signatures();
+  if (run.signature >= signatures.size()) {
+    return absl::InvalidArgumentError(base::Cat("there is no signature number ", run.signature));
+  }
+  const tensor::Signature& signature = signatures[run.signature];
+  if (run.inputs.size() != signature.inputs.size()) {
+    return absl::InvalidArgumentError(base::Cat("signature '", signature.name, "' has ",
+                                                signature.inputs.size(), " inputs; ",
+                                                run.inputs.size(), " came"));
+  }
+  std::vector<tensor::TensorView> inputs;
+  inputs.reserve(run.inputs.size());
+  for (const channel::TensorDescriptor& input : run.inputs) {
+    ASSIGN_OR_RETURN(const std::span<const std::byte> bytes,
+                     segment.Read(input.offset, input.bytes));
+    inputs.push_back({.dtype = input.dtype, .shape = input.shape, .bytes = bytes});
+  }
+  return inputs;
+}
+
+channel::Completion Runner::Make(const channel::Run& run, OwnSegments* own) {
+  channel::Completion completion;
+  completion.id = run.id;
+  const absl::StatusOr<std::vector<tensor::TensorView>> inputs =
+      ReadInputs(run, own->request != nullptr ? *own->request : *request_);
+  const absl::StatusOr<std::span<std::byte>> region =
+      (own->response != nullptr ? *own->response : *response_)
+          .Write(run.response_offset, run.response_bytes);
+  completion.status = inputs.ok() ? region.status() : inputs.status();
+  if (!completion.status.ok()) return completion;
+
+  const absl::Time begun = clock_.Now();
+  std::unique_ptr<engine::Result> result = model_->Run(static_cast<int>(run.signature), *inputs);
+  completion.run_nanoseconds =
+      static_cast<uint64_t>(absl::ToInt64Nanoseconds(clock_.Now() - begun));
+  completion.status = result->status();
+  Place(run, *region, std::move(result), &completion);
+  if (completion.inputs_retained) {
+    // The runtime still reads from this mapping: it stays for the life of the process.
+    [[maybe_unused]] const auto* kept = own->request.release();
+  }
+  return completion;
+}
+
+void Runner::Place(const channel::Run& run, std::span<std::byte> region,
+                   std::unique_ptr<engine::Result> result, channel::Completion* completion) {
+  const std::span<const engine::OutputInfo> outputs = result->outputs();
+  const Layout layout = LayOut(outputs);
+  if (layout.bytes > region.size()) {
+    completion->held = true;
+    completion->held_bytes = layout.bytes;
+    return Hold(std::move(result), completion);
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    result->Pack(i, region.subspan(layout.offsets[i], outputs[i].bytes));
+    completion->outputs.push_back(Describe(outputs[i], run.response_offset + layout.offsets[i]));
+  }
+  result->Release();
+  completion->inputs_retained = result->HoldsInputs();
+}
+
+void Runner::Hold(std::unique_ptr<engine::Result> result, channel::Completion* completion) {
+  Held held;
+  held.outputs.assign(result->outputs().begin(), result->outputs().end());
+  if (result->HoldsInputs()) {
+    // An output may be an input passed through. Its memory is the front's slot, which must not stay
+    // in use until the front asks for the outputs.
+    for (size_t i = 0; i < held.outputs.size(); ++i) {
+      held.copies.emplace_back(held.outputs[i].bytes);
+      result->Pack(i, held.copies.back().bytes());
+    }
+    result->Release();
+    completion->inputs_retained = result->HoldsInputs();
+  } else {
+    held.result = std::move(result);
+  }
+  const base::MutexLock lock(&mu_);
+  held_.insert_or_assign(completion->id, std::move(held));
+}
+
+std::optional<channel::Completion> Runner::Collect(const channel::CollectRecord& record,
+                                                   const channel::MappedSegment* segment) {
+  std::map<uint64_t, Held>::node_type node;
+  {
+    const base::MutexLock lock(&mu_);
+    node = held_.extract(record.id);
+  }
+  if (segment == nullptr) return std::nullopt;
+  channel::Completion completion;
+  completion.id = record.id;
+  if (node.empty()) {
+    completion.status = absl::InternalError(base::Cat("no outputs of run ", record.id, " wait"));
+    return completion;
+  }
+  const Held& held = node.mapped();
+  const Layout layout = LayOut(held.outputs);
+  const absl::StatusOr<std::span<std::byte>> region = segment->Write(0, layout.bytes);
+  completion.status = region.status();
+  if (!region.ok()) return completion;
+  for (size_t i = 0; i < held.outputs.size(); ++i) {
+    const std::span<std::byte> out = region->subspan(layout.offsets[i], held.outputs[i].bytes);
+    if (held.result != nullptr) {
+      held.result->Pack(i, out);
+    } else {
+      std::ranges::copy(held.copies[i].bytes(), out.begin());
+    }
+    completion.outputs.push_back(Describe(held.outputs[i], layout.offsets[i]));
+  }
+  return completion;
+}
+
+}  // namespace tensord::worker

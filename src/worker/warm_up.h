@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/engine.h"
+#include "tensor/shape.h"
+#include "tensor/signature.h"
+
+namespace tensord::worker {
+
+// Shapes for a synthetic run of a signature, one an input: open leading dims become `rows`, other
+// open dims 1; an input of unknown rank is a vector of `rows`. UNIMPLEMENTED when an input cannot
+// be fed.
+absl::StatusOr<std::vector<tensor::Shape>> WarmUpShapes(const tensor::Signature& signature,
+                                                        int64_t rows);
+
+struct WarmUpReport {
+  uint32_t runs = 0;
+  std::vector<std::string> warnings;
+};
+
+// Runs every signature once for each of `rows` with zeros and empty strings, so that the runtime
+// has optimised its graphs before a client waits for it. Sizes that come to the same shapes run
+// once. A run that fails is a warning: zeros may be no sensible input.
+// REQUIRES: the model is not stateful.
+WarmUpReport WarmUp(engine::Model& model, std::span<const int64_t> rows);
+
+}  // namespace tensord::worker

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <sys/types.h>
+
+#include "channel/packet_socket.h"
+#include "engine/tensorflow/runtime.h"
+
+namespace tensord::worker {
+
+// Forks workers when the front asks, until the front closes the socket. The process has opened the
+// runtime's libraries and nothing else: one thread, no model, no key, no listener.
+//
+// A worker is forked twice, so that the supervisor, which is a subreaper, becomes its parent: a
+// worker neither dies with its zygote nor stays behind as its zombie. `supervisor` is the zygote's
+// own parent; a worker that gets another one ends itself.
+// REQUIRES: no TF_* function was called.
+// Gives the exit status of the process.
+int ServeForks(const channel::PacketSocket& front, const engine::Runtime& runtime,
+               pid_t supervisor);
+
+// Threads of this process, as /proc counts them; -1 when it cannot be read.
+int CountThreads();
+
+}  // namespace tensord::worker
