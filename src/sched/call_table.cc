@@ -21,7 +21,8 @@ uint64_t PlaceOf(CallId id) { return (id & kPlaceMask) - 1; }
 CallEntry& CallTable::Add(Call call) {
   if (free_.empty()) {
     free_.push_back(static_cast<uint32_t>(entries_.size()));
-    entries_.emplace_back().id = entries_.size();
+    CallEntry& fresh = entries_.emplace_back();
+    fresh.id = entries_.size();
   }
   CallEntry& entry = entries_[free_.back()];
   free_.pop_back();

@@ -36,6 +36,19 @@ struct BatchingParameters {
 // INVALID_ARGUMENT, in the original's words where it has some, for parameters that fail a model.
 absl::Status CheckBatching(const BatchingParameters& parameters);
 
+// What the scheduler has to know about a signature.
+struct SignatureRows {
+  enum class Open : uint8_t {
+    kNo,     // Some input or output has a fixed leading dim, is a scalar, or is not dense.
+    kMaybe,  // The rank of some input or output is not known; the others are open.
+    kYes,    // All inputs and outputs are dense and have an open leading dim.
+  };
+  size_t inputs = 0;
+  Open open = Open::kNo;
+};
+SignatureRows RowsOf(const tensor::Signature& signature);
+std::vector<SignatureRows> RowsOf(const tensor::SignatureList& signatures);
+
 // What happened to one run, for histograms.
 struct RunEvent {
   int signature = 0;
@@ -47,9 +60,9 @@ struct RunEvent {
 };
 
 struct QueueOptions {
-  std::string model = {};  // For words in messages.
-  int64_t version = 0;     // Likewise.
-  tensor::SignatureList signatures = {};
+  std::string model = {};                      // For words in messages.
+  int64_t version = 0;                         // Likewise.
+  std::vector<SignatureRows> signatures = {};  // RowsOf the model's list.
   // The graph writes variables or tables: no batching, no second run of anything.
   bool stateful = false;
   std::optional<BatchingParameters> batching = {};  // Set: an operator asked for batching.

@@ -12,12 +12,6 @@ namespace {
 constexpr int64_t kProbeEvery = 64;  // Runs a larger batch is tried after; costs 1.5 % of nothing.
 constexpr int64_t kProbeFactor = 2;
 
-bool OpenRows(const tensor::Endpoint& endpoint, bool asked) {
-  if (!endpoint.dense) return false;
-  if (endpoint.shape.unknown_rank) return asked;
-  return !endpoint.shape.dims.empty() && endpoint.shape.dims.front() == -1;
-}
-
 // The rows that the operator set, where he set any.
 std::optional<int64_t> RowsSet(const QueueOptions& options) {
   if (!options.batching.has_value()) return std::nullopt;
@@ -28,17 +22,14 @@ std::optional<int64_t> RowsSet(const QueueOptions& options) {
 
 }  // namespace
 
-bool LooksBatchable(const tensor::Signature& signature, bool asked) {
-  const auto open = [asked](const tensor::Endpoint& endpoint) { return OpenRows(endpoint, asked); };
-  return !signature.inputs.empty() &&
-         std::all_of(signature.inputs.begin(), signature.inputs.end(), open) &&
-         std::all_of(signature.outputs.begin(), signature.outputs.end(), open);
+SignaturePolicy::SignaturePolicy(const QueueOptions& options, SignatureRows signature)
+    : options_(options) {
+  // Who asks for batching knows the model; by ourselves we batch only what says that it has rows.
+  const auto open =
+      options.batching.has_value() ? SignatureRows::Open::kMaybe : SignatureRows::Open::kYes;
+  batches_ = signature.open >= open && !options.stateful &&
+             (options.rows_max > 1 || RowsSet(options).has_value());
 }
-
-SignaturePolicy::SignaturePolicy(const QueueOptions& options, const tensor::Signature& signature)
-    : options_(options),
-      batches_(!options.stateful && (options.rows_max > 1 || RowsSet(options).has_value()) &&
-               LooksBatchable(signature, options.batching.has_value())) {}
 
 void SignaturePolicy::StopBatching() {
   batches_ = false;

@@ -12,16 +12,12 @@
 
 namespace tensord::sched {
 
-// True when all inputs and outputs of the signature are dense and have an open leading dim. An
-// unknown rank counts as one where an operator asked for batching (`asked`): he knows the model.
-bool LooksBatchable(const tensor::Signature& signature, bool asked);
-
 // How one signature is batched: what its endpoints allow, what the operator set, and what its runs
 // have taught.
 // Lifetime: the options outlive it.
 class SignaturePolicy {
  public:
-  SignaturePolicy(const QueueOptions& options, const tensor::Signature& signature);
+  SignaturePolicy(const QueueOptions& options, SignatureRows signature);
 
   bool batches() const { return batches_; }
   // A batch has shown that the model does not keep rows apart: never again.
@@ -38,7 +34,7 @@ class SignaturePolicy {
 
  private:
   const QueueOptions& options_;
-  bool batches_;
+  bool batches_ = false;
   bool refused_batching_ = false;
   ServiceTime service_;
   int64_t runs_ = 0;

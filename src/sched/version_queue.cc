@@ -46,7 +46,7 @@ VersionQueue::VersionQueue(loop::Timers& timers, QueueOptions options)
       alive_(std::make_shared<bool>(true)),
       lanes_(options_.signatures.size()) {
   policies_.reserve(options_.signatures.size());
-  for (const tensor::Signature& signature : options_.signatures) {
+  for (const SignatureRows& signature : options_.signatures) {
     policies_.emplace_back(options_, signature);
   }
 }
@@ -69,7 +69,7 @@ CallId VersionQueue::Submit(Call call) {
   TENSORD_CHECK(call.signature >= 0 &&
                 static_cast<size_t>(call.signature) < options_.signatures.size());
   TENSORD_CHECK(call.inputs.size() ==
-                options_.signatures[static_cast<size_t>(call.signature)].inputs.size());
+                options_.signatures[static_cast<size_t>(call.signature)].inputs);
   ++stats_.submitted;
   const uint64_t bytes = BytesOf(call);
   Refusal refusal = Refuse(call, bytes);

@@ -55,22 +55,7 @@ inline std::vector<std::string> StringsOf(const tensor::TensorView& tensor) {
   return values;
 }
 
-inline tensor::Endpoint EndpointOf(std::string name, tensor::DType dtype,
-                                   std::vector<int64_t> dims) {
-  tensor::Endpoint endpoint;
-  endpoint.name = std::move(name);
-  endpoint.dtype = dtype;
-  endpoint.shape = {.unknown_rank = false, .dims = std::move(dims)};
-  return endpoint;
-}
-
-// x -> y, both of that type with open rows.
-inline tensor::Signature RowSignature(tensor::DType dtype = tensor::DType::kFloat) {
-  tensor::Signature signature;
-  signature.name = "serving_default";
-  signature.inputs = {EndpointOf("x", dtype, {-1, -1})};
-  signature.outputs = {EndpointOf("y", dtype, {-1, -1})};
-  return signature;
-}
+// A signature x -> y whose rows may be batched.
+inline SignatureRows OpenSignature() { return {.inputs = 1, .open = SignatureRows::Open::kYes}; }
 
 }  // namespace tensord::sched
