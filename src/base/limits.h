@@ -28,6 +28,7 @@ inline constexpr int64_t kLoopsMax = 64;  // One per 8 CPUs: a machine of 512.
 // wire/
 inline constexpr uint64_t kDecodedBytesMax = 1ull << 31;  // Copied tensors of one request together.
 inline constexpr uint64_t kFilledBytesMax = 256 << 20;    // What a few bytes may ask to fill.
+inline constexpr size_t kJsonNestingMax = 1 << 24;  // One bit each; only in members we ignore.
 inline constexpr size_t kSignaturesMax = 1024;            // Of one model; a model has one to ten.
 inline constexpr int kSignatureRankMax = 254;             // TensorFlow's own limit.
 

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace tensord::wire {
+
+enum class JsonKind : uint8_t { kNull, kFalse, kTrue, kNumber, kString, kArray, kObject };
+
+// "Null", "Number", ... as the original names them in errors.
+std::string_view JsonKindName(JsonKind kind);
+
+// One value as it stands in the text.
+struct JsonValue {
+  JsonKind kind = JsonKind::kNull;
+  std::string_view text;  // From its first to its last byte, quotes and brackets included.
+  uint64_t commas = 0;    // Anywhere inside; a list of lists has at most commas + 1 leaves.
+  uint64_t children = 0;  // Elements of an array, members of an object.
+  uint64_t depth = 0;     // Nested arrays and objects, itself included; 0 for a scalar.
+};
+
+// Reads JSON text from left to right by the rules of rapidjson 1.1 with NaN and Infinity allowed:
+// no comments, no trailing commas, no check of UTF-8. Nothing here recurses.
+// Lifetime: the text outlives the cursor and every view it gave.
+class JsonCursor {
+ public:
+  explicit JsonCursor(std::string_view text)
+      : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()) {}
+
+  void SkipSpace() {
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
+  }
+  // The next byte, 0 at the end.
+  char Peek() const { return at_ == end_ ? '\0' : *at_; }
+  // Takes the next byte if it is this one.
+  bool Take(char c) {
+    if (at_ == end_ || *at_ != c) return false;
+    ++at_;
+    return true;
+  }
+  const char* at() const { return at_; }
+  const char* end() const { return end_; }
+  // REQUIRES: at() <= to <= end().
+  void MoveTo(const char* to) { at_ = to; }
+
+  // Checks and takes one value of any kind. INVALID_ARGUMENT "JSON Parse error: ..." in
+  // rapidjson's words, with the offset.
+  absl::StatusOr<JsonValue> ReadValue();
+  // Checks and takes a member's name, its colon and the white space up to its value. The name comes
+  // back with its quotes.
+  absl::StatusOr<std::string_view> ReadName();
+  // Takes what is behind a member's value: true for a comma (and stands at the next name), false
+  // for the closing bracket.
+  absl::StatusOr<bool> ReadMemberEnd();
+
+ private:
+  enum class Step : uint8_t { kValue, kAfterValue, kDone };
+
+  absl::Status Error(std::string_view words) const;
+  absl::Status ReadScalar(JsonKind* kind);
+  absl::Status ReadString();
+  absl::Status ReadEscape();
+  absl::Status ReadNumber();
+  absl::Status ReadWord(std::string_view word);
+  bool TakeDigits();
+  absl::StatusOr<Step> Open(JsonKind kind, JsonValue* value);
+  absl::StatusOr<Step> Close(JsonValue* value);
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  std::vector<bool> open_;  // The arrays (false) and objects (true) around at_, while in ReadValue.
+};
+
+// The characters of a string that a cursor has checked, without its quotes and escapes. Surrogate
+// pairs become UTF-8.
+std::string UnescapeJson(std::string_view quoted);
+
+// True when that string reads `name`; cheap when it has no escapes.
+bool IsJsonName(std::string_view quoted, std::string_view name);
+
+// The string of an object that is exactly {"b64": "..."}, with its quotes; empty otherwise.
+// REQUIRES: `object` was checked by a cursor.
+std::string_view Base64Member(std::string_view object);
+
+// At most 256 bytes of a value's text, for errors.
+std::string JsonExcerpt(std::string_view text);
+
+}  // namespace tensord::wire

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+// Numbers between JSON text and bits.
+namespace tensord::wire {
+
+// Reads the number at the start of [at, end), rounded once to the nearest value; too large becomes
+// infinity, too small zero. Returns the end of the number, null when none is there.
+const char* ParseReal(const char* at, const char* end, float* value);
+const char* ParseReal(const char* at, const char* end, double* value);
+
+// An integer literal as sign and magnitude: no fraction, no exponent, at most 2^64 - 1.
+struct JsonInteger {
+  bool negative = false;
+  uint64_t magnitude = 0;
+};
+// Returns the end of the literal, null when there is none, or a number that is not one.
+const char* ParseInteger(const char* at, const char* end, JsonInteger* value);
+
+// IEEE 754 binary16 and bfloat16 bit patterns, to nearest even; too large becomes infinity.
+uint16_t HalfBits(double value);
+uint16_t Bfloat16Bits(double value);
+float HalfValue(uint16_t bits);
+float Bfloat16Value(uint16_t bits);
+
+// The original's text: six significant digits, all of them (9 or 17) when six do not read back as
+// the same value; ".0" behind whole numbers; NaN, Infinity, -Infinity.
+void AppendReal(float value, std::string* out);
+void AppendReal(double value, std::string* out);
+
+}  // namespace tensord::wire

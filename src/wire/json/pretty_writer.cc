@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "wire/json/pretty_writer.h"
+
+#include "wire/json/print.h"
+
+namespace tensord::wire {
+
+void PrettyWriter::NewLine() {
+  constexpr size_t kSpacesPerLevel = 4;
+  out_.push_back('\n');
+  out_.append(levels_.size() * kSpacesPerLevel, ' ');
+}
+
+std::string* PrettyWriter::BeginValue() {
+  if (levels_.empty()) return &out_;
+  Level& level = levels_.back();
+  const bool is_value_of_name = !level.is_array && level.values % 2 == 1;
+  const bool on_this_line = level.is_array && single_line_;
+  if (is_value_of_name) {
+    out_.append(": ");
+  } else {
+    if (level.values > 0) out_.append(on_this_line ? ", " : ",");
+    if (!on_this_line) NewLine();
+  }
+  ++level.values;
+  return &out_;
+}
+
+void PrettyWriter::Start(char bracket, bool is_array) {
+  BeginValue()->push_back(bracket);
+  levels_.push_back({is_array, 0});
+}
+
+void PrettyWriter::EndObject() {
+  const bool empty = levels_.back().values == 0;
+  levels_.pop_back();
+  if (!empty) NewLine();
+  out_.push_back('}');
+}
+
+void PrettyWriter::EndArray() {
+  const bool empty = levels_.back().values == 0;
+  levels_.pop_back();
+  if (!empty && !single_line_) NewLine();
+  out_.push_back(']');
+}
+
+void PrettyWriter::String(std::string_view value) { AppendJsonString(value, BeginValue()); }
+
+}  // namespace tensord::wire

@@ -1,0 +1,399 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "wire/json/request.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "wire/json/element_writer.h"
+#include "wire/json/list_reader.h"
+
+namespace tensord::wire {
+namespace {
+
+using tensor::Endpoint;
+using tensor::Shape;
+using tensor::Signature;
+
+absl::Status FormatError(std::string_view text, std::string_view words) {
+  return absl::InvalidArgumentError(base::Cat("JSON Value: ", JsonExcerpt(text), " ", words));
+}
+
+// As absl::Status prints itself; the original nests errors this way.
+std::string CodeAndText(const absl::Status& status) {
+  return base::Cat(
+      status.code() == absl::StatusCode::kUnimplemented ? "UNIMPLEMENTED: " : "INVALID_ARGUMENT: ",
+      base::Message(status));
+}
+
+// Takes the first value that goes by one of our names.
+absl::Status TakeMember(std::string_view name, const JsonValue& value, bool* has_signature,
+                        JsonRequest* request) {
+  if (!*has_signature && IsJsonName(name, "signature_name")) {
+    *has_signature = true;
+    if (value.kind != JsonKind::kString) {
+      return FormatError(value.text,
+                         "not formatted correctly. 'signature_name' key must be a string value.");
+    }
+    request->signature_name = UnescapeJson(value.text);
+  } else if (!request->instances.has_value() && IsJsonName(name, "instances")) {
+    request->instances = value;
+  } else if (!request->inputs.has_value() && IsJsonName(name, "inputs")) {
+    request->inputs = value;
+  }
+  return absl::OkStatus();
+}
+
+// Walks the members of an object that a cursor has checked: visit(name, cursor) takes the value.
+template <typename Visit>
+absl::Status ForEachMember(std::string_view object, Visit visit) {
+  JsonCursor cursor(object);
+  cursor.Take('{');
+  cursor.SkipSpace();
+  while (!cursor.Take('}')) {
+    ASSIGN_OR_RETURN(const std::string_view name, cursor.ReadName());
+    RETURN_IF_ERROR(visit(name, &cursor));
+    cursor.SkipSpace();
+    if (cursor.Take(',')) cursor.SkipSpace();
+  }
+  return absl::OkStatus();
+}
+
+// What is being read of one input.
+struct Column {
+  const Endpoint* input = nullptr;
+  std::optional<ElementWriter> writer;  // Set with the first row.
+  Shape row_shape;                      // Of the first row; all others are like it.
+  uint64_t row_elements = 0;
+  int64_t rows = 0;
+};
+
+uint64_t Leaves(const JsonValue& value) { return value.commas + 1; }
+
+class RowReader {
+ public:
+  RowReader(const JsonValue& instances, const Signature& signature)
+      : instances_(instances), signature_(signature), columns_(signature.inputs.size()) {
+    for (size_t i = 0; i < columns_.size(); ++i) columns_[i].input = &signature.inputs[i];
+  }
+
+  absl::StatusOr<tensor::PredictRequest> Read();
+
+ private:
+  absl::Status ReadRows();
+  absl::Status ReadPlainRow(JsonCursor* cursor);
+  absl::Status ReadObjectRow(JsonCursor* cursor);
+  absl::Status ReadMember(std::string_view name, JsonCursor* cursor);
+  absl::Status ReadValue(JsonCursor* cursor, Column* column);
+  absl::Status MakeWriter(const JsonCursor& cursor, Column* column);
+  absl::Status CheckRow(const Column& column, const Shape& shape, uint64_t elements) const;
+  absl::Status Misplaced(std::string_view expected, std::string_view came) const;
+  Column* FindColumn(std::string_view name);
+  std::string InputNames() const;
+
+  const JsonValue& instances_;
+  const Signature& signature_;
+  std::vector<Column> columns_;
+  size_t next_column_ = 0;  // Members mostly come in one order: look there first.
+  int64_t row_ = 0;
+  uint64_t bytes_left_ = limits::kDecodedBytesMax;
+};
+
+std::string RowReader::InputNames() const {
+  std::string names;
+  for (const Endpoint& input : signature_.inputs) {
+    if (!names.empty()) names += ',';
+    names += input.name;
+  }
+  return names;
+}
+
+absl::Status RowReader::Misplaced(std::string_view expected, std::string_view came) const {
+  return absl::InvalidArgumentError(
+      base::Cat("Expecting ", expected, " but got ", came, " at item ", row_, " of input list"));
+}
+
+Column* RowReader::FindColumn(std::string_view name) {
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const size_t at = (next_column_ + i) % columns_.size();
+    if (!IsJsonName(name, columns_[at].input->name)) continue;
+    next_column_ = (at + 1) % columns_.size();
+    return &columns_[at];
+  }
+  return nullptr;
+}
+
+// Sizes the input's tensor by its first row, but never beyond what the text can hold.
+absl::Status RowReader::MakeWriter(const JsonCursor& cursor, Column* column) {
+  uint64_t elements = Leaves(instances_);
+  if (columns_.size() > 1) {
+    JsonCursor ahead = cursor;
+    ASSIGN_OR_RETURN(const JsonValue value, ahead.ReadValue());
+    elements = std::min(elements, Leaves(value) * instances_.children);
+  }
+  ASSIGN_OR_RETURN(column->writer,
+                   ElementWriter::Make(column->input->dtype, elements, bytes_left_));
+  return absl::OkStatus();
+}
+
+absl::Status RowReader::CheckRow(const Column& column, const Shape& shape,
+                                 uint64_t elements) const {
+  if (elements != column.row_elements) {
+    return absl::InvalidArgumentError(
+        base::Cat("Expecting tensor size: ", column.row_elements, " but got: ", elements));
+  }
+  if (shape != column.row_shape) {
+    return absl::InvalidArgumentError(
+        base::Cat("Expecting shape ", column.row_shape.ToString(), " but got: ", shape.ToString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RowReader::ReadValue(JsonCursor* cursor, Column* column) {
+  if (!column->writer.has_value()) RETURN_IF_ERROR(MakeWriter(*cursor, column));
+  ListReader reader(cursor, &*column->writer);
+  const absl::StatusOr<Shape> shape = reader.Read();
+  if (!shape.ok()) {
+    return absl::Status(shape.status().code(),
+                        base::Cat(base::Message(shape.status()), " (at ", "instances[", row_, "]",
+                                  reader.path(), ", input \"", column->input->name, "\")"));
+  }
+  if (column->rows == 0) {
+    column->row_shape = *shape;
+    column->row_elements = reader.elements();
+  }
+  ++column->rows;
+  return CheckRow(*column, *shape, reader.elements());
+}
+
+absl::Status RowReader::ReadPlainRow(JsonCursor* cursor) {
+  if (cursor->Peek() == '{') {
+    JsonCursor ahead = *cursor;
+    ASSIGN_OR_RETURN(const JsonValue value, ahead.ReadValue());
+    if (Base64Member(value.text).empty()) return Misplaced("value/list", "object");
+  }
+  const absl::Status status = ReadValue(cursor, &columns_.front());
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(base::Cat(
+      "Failed to process element: ", row_, " of 'instances' list. Error: ", CodeAndText(status)));
+}
+
+absl::Status RowReader::ReadMember(std::string_view name, JsonCursor* cursor) {
+  Column* const column = FindColumn(name);
+  absl::Status status;
+  if (column == nullptr) {
+    status = absl::InvalidArgumentError(
+        base::Cat("JSON object: does not have named input: ", UnescapeJson(name)));
+  } else if (column->rows > row_) {
+    status = absl::InvalidArgumentError("the object names this input twice");
+  } else {
+    status = ReadValue(cursor, column);
+  }
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      base::Cat("Failed to process element: ", row_, " key: ", UnescapeJson(name),
+                " of 'instances' list. Error: ", CodeAndText(status)));
+}
+
+absl::Status RowReader::ReadObjectRow(JsonCursor* cursor) {
+  JsonCursor ahead = *cursor;
+  ASSIGN_OR_RETURN(const JsonValue object, ahead.ReadValue());
+  if (object.kind != JsonKind::kObject || !Base64Member(object.text).empty()) {
+    return Misplaced("object", "list");
+  }
+  RETURN_IF_ERROR(ForEachMember(object.text, [this](std::string_view name, JsonCursor* member) {
+    return ReadMember(name, member);
+  }));
+  for (const Column& column : columns_) {
+    if (column.rows == row_ + 1) continue;
+    return absl::InvalidArgumentError(
+        base::Cat("Failed to process element: ", row_, " of 'instances' list. JSON object: ",
+                  JsonExcerpt(object.text), " keys must be equal to: ", InputNames()));
+  }
+  cursor->MoveTo(ahead.at());
+  return absl::OkStatus();
+}
+
+absl::Status RowReader::ReadRows() {
+  JsonCursor cursor(instances_.text);
+  cursor.Take('[');
+  cursor.SkipSpace();
+  bool objects = false;
+  if (cursor.Peek() == '{') {
+    JsonCursor ahead = cursor;
+    ASSIGN_OR_RETURN(const JsonValue first, ahead.ReadValue());
+    objects = Base64Member(first.text).empty();
+  } else if (columns_.size() > 1) {
+    return absl::InvalidArgumentError(
+        "instances is a plain list, but expecting list of objects as multiple input tensors "
+        "required as per tensorinfo_map");
+  }
+  while (!cursor.Take(']')) {
+    RETURN_IF_ERROR(objects ? ReadObjectRow(&cursor) : ReadPlainRow(&cursor));
+    ++row_;
+    cursor.SkipSpace();
+    if (cursor.Take(',')) cursor.SkipSpace();
+  }
+  return absl::OkStatus();
+}
+
+// [3] and 2 rows: [2,3].
+absl::StatusOr<Shape> WithLeadingDim(const Shape& shape, int64_t rows) {
+  std::vector<int64_t> dims = {rows};
+  dims.insert(dims.end(), shape.dims().begin(), shape.dims().end());
+  return Shape::Make(dims);
+}
+
+absl::Status AddTensor(const Endpoint& input, ElementWriter writer, const Shape& shape,
+                       uint64_t* bytes_left, tensor::PredictRequest* request) {
+  ASSIGN_OR_RETURN(tensor::Tensor tensor, std::move(writer).Finish(shape, *bytes_left));
+  *bytes_left -= tensor.buffer.size();
+  request->decoded.push_back(std::move(tensor));
+  request->inputs.push_back({input.name, request->decoded.back().view()});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<tensor::PredictRequest> RowReader::Read() {
+  RETURN_IF_ERROR(ReadRows());
+  tensor::PredictRequest request;
+  for (Column& column : columns_) {
+    if (!column.writer.has_value()) continue;
+    ASSIGN_OR_RETURN(const Shape shape, WithLeadingDim(column.row_shape, column.rows));
+    RETURN_IF_ERROR(
+        AddTensor(*column.input, *std::move(column.writer), shape, &bytes_left_, &request));
+  }
+  return request;
+}
+
+absl::Status ReadColumn(const JsonValue& value, const Endpoint& input, uint64_t* bytes_left,
+                        tensor::PredictRequest* request) {
+  JsonCursor cursor(value.text);
+  ASSIGN_OR_RETURN(ElementWriter writer,
+                   ElementWriter::Make(input.dtype, Leaves(value), *bytes_left));
+  ListReader reader(&cursor, &writer);
+  const absl::StatusOr<Shape> shape = reader.Read();
+  if (!shape.ok()) {
+    return absl::Status(shape.status().code(),
+                        base::Cat(base::Message(shape.status()), " (at ", "inputs", reader.path(),
+                                  ", input \"", input.name, "\")"));
+  }
+  return AddTensor(input, std::move(writer), *shape, bytes_left, request);
+}
+
+absl::StatusOr<tensor::PredictRequest> ReadColumns(const JsonValue& inputs,
+                                                   const Signature& signature) {
+  tensor::PredictRequest request;
+  uint64_t bytes_left = limits::kDecodedBytesMax;
+  if (inputs.kind != JsonKind::kObject || !Base64Member(inputs.text).empty()) {
+    if (signature.inputs.size() > 1) {
+      return absl::InvalidArgumentError(
+          "inputs is a plain value/list, but expecting an object as multiple input tensors "
+          "required as per tensorinfo_map");
+    }
+    RETURN_IF_ERROR(ReadColumn(inputs, signature.inputs.front(), &bytes_left, &request));
+    return request;
+  }
+  std::vector<std::optional<JsonValue>> values(signature.inputs.size());
+  RETURN_IF_ERROR(
+      ForEachMember(inputs.text, [&](std::string_view name, JsonCursor* cursor) -> absl::Status {
+        ASSIGN_OR_RETURN(const JsonValue value, cursor->ReadValue());
+        const std::string plain = UnescapeJson(name);
+        const int index = signature.InputIndex(plain);
+        if (index >= 0 && !values[static_cast<size_t>(index)].has_value()) {
+          values[static_cast<size_t>(index)] = value;
+        }
+        return absl::OkStatus();
+      }));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].has_value()) {
+      return absl::InvalidArgumentError(
+          base::Cat("Missing named input: ", signature.inputs[i].name, " in 'inputs' object."));
+    }
+    RETURN_IF_ERROR(ReadColumn(*values[i], signature.inputs[i], &bytes_left, &request));
+  }
+  return request;
+}
+
+absl::Status CheckTensorKeys(const JsonRequest& request) {
+  if (request.instances.has_value()) {
+    if (request.inputs.has_value()) {
+      return FormatError(request.text,
+                         "Not formatted correctly expecting only one of 'inputs' or 'instances' "
+                         "keys to exist ");
+    }
+    if (request.instances->kind != JsonKind::kArray) {
+      return FormatError(request.text, "Expecting 'instances' to be an list/array");
+    }
+    if (request.instances->children == 0) {
+      return FormatError(request.text, "No values in 'instances' array");
+    }
+  } else if (!request.inputs.has_value()) {
+    return absl::InvalidArgumentError("Missing 'inputs' or 'instances' key");
+  }
+  const JsonValue& value = request.instances.has_value() ? *request.instances : *request.inputs;
+  if (value.depth > limits::kJsonDepthMax) {
+    return absl::InvalidArgumentError(base::Cat("the tensors are nested ", value.depth,
+                                                " levels deep; the limit is ",
+                                                limits::kJsonDepthMax));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<JsonRequest> ScanJsonRequest(std::string_view body) {
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (body.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
+    body.remove_prefix(kByteOrderMark.size());
+  }
+  JsonCursor cursor(body);
+  cursor.SkipSpace();
+  if (cursor.at() == cursor.end()) {
+    return absl::InvalidArgumentError("JSON Parse error: The document is empty");
+  }
+  JsonRequest request;
+  const char* const start = cursor.at();
+  if (cursor.Peek() != '{') {
+    ASSIGN_OR_RETURN(const JsonValue value, cursor.ReadValue());
+    return FormatError(value.text, "Is not object");
+  }
+  cursor.Take('{');
+  cursor.SkipSpace();
+  absl::Status bad_signature;
+  bool has_signature = false;
+  bool more = !cursor.Take('}');
+  while (more) {
+    ASSIGN_OR_RETURN(const std::string_view name, cursor.ReadName());
+    ASSIGN_OR_RETURN(const JsonValue value, cursor.ReadValue());
+    // Bad syntax further on would be reported first, so this error waits.
+    const absl::Status status = TakeMember(name, value, &has_signature, &request);
+    if (bad_signature.ok()) bad_signature = status;
+    ASSIGN_OR_RETURN(more, cursor.ReadMemberEnd());
+  }
+  RETURN_IF_ERROR(bad_signature);
+  request.text = {start, static_cast<size_t>(cursor.at() - start)};
+  request.row_format = request.instances.has_value();
+  return request;
+}
+
+absl::StatusOr<tensor::PredictRequest> JsonTensors(const JsonRequest& request,
+                                                   const Signature& signature) {
+  if (signature.inputs.empty()) {
+    return absl::InvalidArgumentError(
+        base::Cat("Failed to get input map for signature: ",
+                  request.signature_name.empty() ? "DEFAULT" : request.signature_name));
+  }
+  RETURN_IF_ERROR(CheckTensorKeys(request));
+  absl::StatusOr<tensor::PredictRequest> tensors =
+      request.row_format ? RowReader(*request.instances, signature).Read()
+                         : ReadColumns(*request.inputs, signature);
+  if (tensors.ok()) tensors->spec.signature_name = request.signature_name;
+  return tensors;
+}
+
+}  // namespace tensord::wire

@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "wire/rest_route.h"
+
+#include <charconv>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+
+namespace tensord::wire {
+namespace {
+
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool StartsWithIgnoringCase(std::string_view text, std::string_view prefix) {
+  if (text.size() < prefix.size()) return false;
+  for (size_t i = 0; i < prefix.size(); ++i) {
+    if (Lower(text[i]) != prefix[i]) return false;
+  }
+  return true;
+}
+
+// REQUIRES: `lower` is in lower case.
+bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
+  return text.size() == lower.size() && StartsWithIgnoringCase(text, lower);
+}
+
+int HexDigit(char c) {
+  const char lower = Lower(c);
+  if (c >= '0' && c <= '9') return c - '0';
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+// As libcurl: what is not a percent sign and two hex digits stays.
+std::string PercentDecode(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool encoded = text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 &&
+                         HexDigit(text[i + 2]) >= 0;
+    if (!encoded) {
+      out.push_back(text[i]);
+      continue;
+    }
+    out.push_back(static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2])));
+    i += 2;
+  }
+  return out;
+}
+
+bool IsDigits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// A name or label: not empty, no colon (and no slash, as segments were cut there).
+bool IsName(std::string_view text) {
+  return !text.empty() && text.find(':') == std::string_view::npos;
+}
+
+using Segments = std::span<const std::string_view>;
+
+std::vector<std::string_view> Split(std::string_view path) {
+  std::vector<std::string_view> segments;
+  while (!path.empty()) {
+    path.remove_prefix(1);  // The slash.
+    const size_t slash = std::min(path.find('/'), path.size());
+    segments.push_back(path.substr(0, slash));
+    path.remove_prefix(slash);
+  }
+  return segments;
+}
+
+// What a path names, before it is decoded.
+struct Match {
+  std::string_view model;
+  std::string_view version;
+  std::string_view label;
+  std::string_view subresource;
+};
+
+// [/versions/DIGITS or /labels/LABEL], then the subresource where one is allowed.
+bool MatchSuffix(Segments rest, bool with_subresource, Match* match) {
+  if (rest.size() >= 2 && EqualsIgnoringCase(rest[0], "versions") && IsDigits(rest[1])) {
+    match->version = rest[1];
+    rest = rest.subspan(2);
+  } else if (rest.size() >= 2 && EqualsIgnoringCase(rest[0], "labels") && IsName(rest[1])) {
+    match->label = rest[1];
+    rest = rest.subspan(2);
+  }
+  if (with_subresource && rest.size() == 1 && EqualsIgnoringCase(rest[0], "metadata")) {
+    match->subresource = rest[0];
+    rest = {};
+  }
+  return rest.empty();
+}
+
+// REQUIRES: `path` is what follows "/v1/models".
+bool MatchInference(std::string_view path, Match* match, std::string_view* verb) {
+  const size_t colon = path.find(':');
+  if (colon == std::string_view::npos || !path.starts_with('/')) return false;
+  *verb = path.substr(colon + 1);
+  const std::vector<std::string_view> segments = Split(path.substr(0, colon));
+  if (!IsName(segments[0])) return false;
+  match->model = segments[0];
+  return MatchSuffix(Segments(segments).subspan(1), /*with_subresource=*/false, match);
+}
+
+// The model's name may be left out; it then is missed later.
+bool MatchLookup(std::string_view path, Match* match) {
+  if (!path.empty() && !path.starts_with('/')) return false;
+  const std::vector<std::string_view> segments = Split(path);
+  if (!segments.empty() && IsName(segments[0])) {
+    match->model = segments[0];
+    if (MatchSuffix(Segments(segments).subspan(1), /*with_subresource=*/true, match)) return true;
+  }
+  *match = {};
+  return MatchSuffix(segments, /*with_subresource=*/true, match);
+}
+
+RestRoute Bad(std::string_view text) {
+  RestRoute route;
+  route.kind = RestKind::kBad;
+  route.error = absl::InvalidArgumentError(base::Cat(text));
+  return route;
+}
+
+RestRoute Decode(RestKind kind, const Match& match) {
+  RestRoute route;
+  route.kind = kind;
+  route.model = PercentDecode(match.model);
+  route.label = PercentDecode(match.label);
+  if (!match.version.empty()) {
+    int64_t version = 0;
+    const char* const end = match.version.data() + match.version.size();
+    if (std::from_chars(match.version.data(), end, version).ec != std::errc()) {
+      return Bad(base::Cat("Failed to convert version: ", match.version, " to numeric."));
+    }
+    route.version = version;
+  }
+  return route;
+}
+
+std::optional<RestKind> VerbKind(std::string_view verb) {
+  if (verb == "predict") return RestKind::kPredict;
+  if (verb == "classify") return RestKind::kClassify;
+  if (verb == "regress") return RestKind::kRegress;
+  return std::nullopt;
+}
+
+}  // namespace
+
+RestRoute ParseRestRoute(std::string_view method, std::string_view target) {
+  constexpr std::string_view kRoot = "/v1/";
+  constexpr std::string_view kModels = "/v1/models";
+  if (!StartsWithIgnoringCase(target, kRoot)) return {};
+  if (method == "OPTIONS") {
+    RestRoute route;
+    route.kind = RestKind::kPreflight;
+    return route;
+  }
+  const RestRoute malformed = Bad(base::Cat("Malformed request: ", method, " ", target));
+  if (!StartsWithIgnoringCase(target, kModels)) return malformed;
+  const std::string_view path = target.substr(kModels.size());
+  Match match;
+  if (method == "POST") {
+    std::string_view verb;
+    if (!MatchInference(path, &match, &verb)) return malformed;
+    const std::optional<RestKind> kind = VerbKind(verb);
+    return kind.has_value() ? Decode(*kind, match) : malformed;
+  }
+  if (method == "GET") {
+    if (!MatchLookup(path, &match)) return malformed;
+    RestRoute route =
+        Decode(match.subresource == "metadata" ? RestKind::kMetadata : RestKind::kStatus, match);
+    if (route.error.ok() && route.model.empty()) return Bad("Missing model name in request.");
+    return route;
+  }
+  return malformed;
+}
+
+}  // namespace tensord::wire
