@@ -81,7 +81,7 @@ struct ServerOptions {
 
   // The process.
   bool version = false;
-  int64_t drain_timeout_ms = 30'000;    // From the first signal, after the lame-duck time.
+  int64_t drain_timeout_ms = 25'000;    // After the lame-duck time; Kubernetes kills at 30 s.
   int64_t drain_lame_duck_ms = 0;       // Not ready, but still serving everything.
   int32_t loops = 0;                    // Event loops; 0: by the number of CPUs.
   std::string sandbox = "best_effort";  // on | best_effort | off

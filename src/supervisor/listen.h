@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/unique_fd.h"
+#include "supervisor/front_sockets.h"
+
+namespace tensord::supervisor {
+
+// Where to listen. A port of 0 is off.
+struct ListenOptions {
+  int grpc_port = 0;
+  int rest_port = 0;
+  std::string unix_path{};
+  std::string bind_address{};  // Empty: gRPC on 0.0.0.0; REST on ::, or 0.0.0.0 without IPv6.
+  int loops = 1;
+  bool listen = true;  // False: only bind; the front listens when it is ready.
+};
+
+// The listening sockets, held for the life of the server so that no front's death closes a port.
+// Owns: the sockets, and the UNIX socket's file, which it removes at the end.
+class Listeners {
+ public:
+  // Opens all or none. FAILED_PRECONDITION in one sentence: what is in the way, and what to do.
+  static absl::StatusOr<Listeners> Open(const ListenOptions& options);
+
+  // The numbers for the front's command line.
+  FrontSockets ForFront() const;
+  // All of them.
+  std::vector<int> Descriptors() const;
+  // "gRPC on 0.0.0.0:8500", one a listener: for the log.
+  const std::vector<std::string>& descriptions() const { return descriptions_; }
+
+ private:
+  struct Loop {
+    base::UniqueFd grpc;
+    base::UniqueFd rest;
+    base::UniqueFd unix;
+  };
+
+  // The file of a UNIX socket made by us; removed at the end, unless another took its place.
+  struct SocketFile {
+    ~SocketFile();
+    std::string path;
+    dev_t device = 0;
+    ino_t inode = 0;
+  };
+
+  Listeners() = default;
+  absl::Status OpenTcp(const ListenOptions& options, base::UniqueFd Loop::*member);
+  absl::Status OpenUnix(const ListenOptions& options);
+
+  bool listen_ = true;
+  std::vector<Loop> loops_;
+  std::vector<std::string> descriptions_;
+  std::unique_ptr<SocketFile> socket_file_;
+};
+
+}  // namespace tensord::supervisor
