@@ -96,7 +96,7 @@ class VersionQueue {
   void Run(WorkerSlot& slot, std::span<const CallId> ids, const Lane* lane, int64_t pad_rows);
   void OnOutcome(std::unique_ptr<Batch> batch, fleet::RunOutcome outcome);
   void AfterOutputs(Batch& batch, fleet::RunOutcome& outcome);
-  void AfterError(Batch& batch, const absl::Status& status);
+  void AfterError(Batch& batch, const absl::Status& status, bool may_help);
   void AfterLoss(Batch& batch, const absl::Status& status);
   void RunAgain(CallEntry& entry, bool suspect);
   void CountRun(const Batch& batch, const fleet::RunOutcome& outcome);

@@ -177,7 +177,7 @@ void VersionQueue::OnOutcome(std::unique_ptr<Batch> batch, fleet::RunOutcome out
   } else if (outcome.status.ok()) {
     AfterOutputs(*batch, outcome);
   } else {
-    AfterError(*batch, outcome.status);
+    AfterError(*batch, outcome.status, true);
   }
   workers_.RunEnded(*batch->worker);
   batch.reset();
@@ -218,7 +218,7 @@ void VersionQueue::AfterOutputs(Batch& batch, fleet::RunOutcome& outcome) {
       // Where an operator asked for batches, he is told; otherwise it was our guess that is wrong.
       if (!asked && absl::IsFailedPrecondition(opened.status()))
         policies_[static_cast<size_t>(batch.signature)].StopBatching();
-      AfterError(batch, opened.status());
+      AfterError(batch, opened.status(), !asked);
       return;
     }
     cutter = *std::move(opened);
@@ -244,10 +244,9 @@ void VersionQueue::AfterOutputs(Batch& batch, fleet::RunOutcome& outcome) {
   }
 }
 
-// The model refused. One call of many may be to blame: each runs again, alone.
-void VersionQueue::AfterError(Batch& batch, const absl::Status& status) {
-  const bool asked_shape = absl::IsFailedPrecondition(status) && options_.batching.has_value();
-  const bool again = batch.members.size() > 1 && !options_.stateful && !asked_shape;
+// The model refused. One call of many may be to blame: each runs again, alone, where that may help.
+void VersionQueue::AfterError(Batch& batch, const absl::Status& status, bool may_help) {
+  const bool again = may_help && batch.members.size() > 1 && !options_.stateful;
   for (const Batch::Member& member : batch.members) {
     if (member.id == 0) continue;
     CallEntry& entry = *calls_.Find(member.id);
