@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/securebits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -112,10 +113,14 @@ std::string LimitResources() {
 std::string BecomeUser(uint32_t user) {
   const bool root = geteuid() == 0;
   if (root && user != 0) {
-    // The groups first: they need the capabilities that changing the user takes. The C library's
-    // functions are for processes with threads, but do no harm.
-    if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) != 0 || setgroups(0, nullptr) != 0 ||
-        setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) {
+    // Without the fix-up, changing the user leaves capabilities alone, and access(), with which the
+    // runtime looks for files, honours them although the real user is not root.
+    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) != 0) {
+      prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+    }
+    // The groups first: that takes a capability which goes with the user in the second case.
+    if (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 ||
+        setresuid(user, user, user) != 0) {
       return Error(base::Cat("user: still ", geteuid(), ", not ", user));
     }
   }

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <string_view>
 
 #include "base/text.h"
@@ -42,10 +41,9 @@ constexpr const char* kSystemPlaces[] = {"/lib",
 std::vector<std::string> ReadablePlaces(const std::string& runtime_directory,
                                         const channel::LoadRecord& record) {
   std::vector<std::string> places = {record.directory, runtime_directory};
-  for (const std::string& library : record.op_libraries) {
-    // With what lies beside it: an op library's own libraries are found by $ORIGIN.
-    places.push_back(std::filesystem::path(library).parent_path().string());
-  }
+  // The files alone: what lies beside an op library may be somebody else's. Libraries that it needs
+  // in turn are found in the system's places or LD_LIBRARY_PATH.
+  places.insert(places.end(), record.op_libraries.begin(), record.op_libraries.end());
   places.insert(places.end(), std::begin(kSystemPlaces), std::end(kSystemPlaces));
   const char* path = std::getenv("LD_LIBRARY_PATH");
   std::string_view rest = path == nullptr ? "" : path;

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "tests/worker/process_test.h"
+
+// What a worker costs. The bounds are several times what was measured: they catch a change in kind,
+// not noise; the figures are printed.
+namespace tensord::testing {
+namespace {
+
+class CostsTest : public ProcessTest {};
+
+// Of a smaps_rollup, in bytes.
+uint64_t MemoryOf(pid_t pid, const std::string& key) {
+  std::ifstream file(base::Cat("/proc/", pid, "/smaps_rollup"));
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(key + ":")) return std::stoull(line.substr(key.size() + 1)) * 1024;
+  }
+  return 0;
+}
+
+uint64_t PrivateOf(pid_t pid) {
+  return MemoryOf(pid, "Private_Clean") + MemoryOf(pid, "Private_Dirty");
+}
+
+TEST_F(CostsTest, AWorkerStartsQuickly) {
+  ASSERT_NE(Fork(), nullptr);  // Waits for the zygote to be ready.
+  std::vector<absl::Duration> starts;
+  for (int i = 0; i < 20; ++i) {
+    const auto worker = Fork();
+    ASSERT_NE(worker, nullptr);
+    starts.push_back(worker->start());
+  }
+  std::sort(starts.begin(), starts.end());
+  GTEST_LOG_(INFO) << "fork request to hello: min " << starts.front() << ", median " << starts[10]
+                   << ", max " << starts.back();
+  EXPECT_LT(starts[10], absl::Milliseconds(100));
+}
+
+TEST_F(CostsTest, AWorkerAddsLittleMemoryToItsModel) {
+  const auto empty = Fork();
+  ASSERT_NE(empty, nullptr);
+  GTEST_LOG_(INFO) << "zygote: PSS " << MemoryOf(zygote().pid(), "Pss") / 1024 << " KiB, RSS "
+                   << MemoryOf(zygote().pid(), "Rss") / 1024 << " KiB; fresh worker: private "
+                   << PrivateOf(empty->pid()) / 1024 << " KiB";
+  const auto worker = Load("half/1");
+  ASSERT_NE(worker, nullptr);
+  GTEST_LOG_(INFO) << "worker with half: private " << worker->info().private_bytes / 1024
+                   << " KiB as it says itself, " << PrivateOf(worker->pid()) / 1024
+                   << " KiB from outside; PSS " << MemoryOf(worker->pid(), "Pss") / 1024
+                   << " KiB; load " << worker->info().load_microseconds << " us, warm-up "
+                   << worker->info().warm_up_microseconds << " us";
+  EXPECT_GT(worker->info().private_bytes, 1u << 20);
+  EXPECT_LT(worker->info().private_bytes, 40u << 20);
+  const auto big = Load("big_64/1");
+  ASSERT_NE(big, nullptr);
+  GTEST_LOG_(INFO) << "worker with 64 MB of variables: private " << big->info().private_bytes / 1024
+                   << " KiB, load " << big->info().load_microseconds << " us";
+  EXPECT_LT(big->info().private_bytes, 150u << 20);
+}
+
+TEST_F(CostsTest, ARunCostsMicroseconds) {
+  for (const auto& [model, elements] :
+       {std::pair{"bench_identity/1", 16}, std::pair{"bench_mlp/1", 64}}) {
+    const auto worker = Load(model);
+    ASSERT_NE(worker, nullptr);
+    const tensor::Tensor x = MakeTensor(tensor::DType::kFloat, {1, elements},
+                                        std::vector<float>(static_cast<size_t>(elements), 1));
+    std::vector<absl::Duration> trips;
+    uint64_t fastest = UINT64_MAX;
+    for (int i = 0; i < 2000; ++i) {
+      const absl::Time begun = base::MonotonicClock().Now();
+      const auto answer = worker->Run("serving_default", {&x});
+      ASSERT_TRUE(answer.ok() && answer->completion.status.ok());
+      trips.push_back(base::MonotonicClock().Now() - begun);
+      fastest = std::min(fastest, answer->completion.run_nanoseconds);
+    }
+    std::sort(trips.begin(), trips.end());
+    GTEST_LOG_(INFO) << model << ": round trip median " << trips[trips.size() / 2]
+                     << ", fastest run " << fastest << " ns";
+    EXPECT_LT(trips[trips.size() / 2], absl::Milliseconds(5));
+  }
+}
+
+}  // namespace
+}  // namespace tensord::testing
