@@ -27,11 +27,11 @@ enum class Protocol : uint8_t { kHttp1, kHttp2 };
 // Lifetime: the headers are views into the Exchange's memory, so a copy must not outlive it.
 struct RequestHead {
   Protocol protocol = Protocol::kHttp1;
-  std::string method;  // "POST"
-  std::string target;  // As sent: path, query and all.
-  std::vector<HeaderView> headers;
-  absl::Time arrived;  // Monotonic, of the first byte.
-  std::string peer;    // "127.0.0.1:40312", "unix"; for logs.
+  std::string method = {};  // "POST"
+  std::string target = {};  // As sent: path, query and all.
+  std::vector<HeaderView> headers = {};
+  absl::Time arrived = {};  // Monotonic, of the first byte.
+  std::string peer = {};    // "127.0.0.1:40312", "unix"; for logs.
 
   // The first value of that (lower-case) name.
   std::optional<std::string_view> Find(std::string_view name) const;
@@ -42,12 +42,12 @@ struct Answer {
   int status = 200;
   // Without content-length, connection, date: those are the connection's. Characters that would
   // end a header line are replaced by spaces.
-  std::vector<Header> headers;
-  std::string
-      prefix;  // Goes out right before the body: gRPC's five bytes, without moving the body.
-  std::string body;
-  std::vector<Header> trailers;  // gRPC: grpc-status and grpc-message.
-  bool trailers_only = false;    // gRPC: trailers go out in the first and only HEADERS frame.
+  std::vector<Header> headers = {};
+  // Goes out right before the body: gRPC's five bytes, without moving the body.
+  std::string prefix = {};
+  std::string body = {};
+  std::vector<Header> trailers = {};  // gRPC: grpc-status and grpc-message.
+  bool trailers_only = false;         // gRPC: trailers go out in the first and only HEADERS frame.
 };
 
 // One request on its way to one answer, owned by its connection.

@@ -1,0 +1,384 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "front/grpc.h"
+#include "front/http2/http2_session.h"
+
+namespace tensord::front {
+namespace {
+
+// What a header costs by HTTP/2's own count, besides its text.
+constexpr size_t kHeaderOverheadBytes = 32;
+constexpr int kPseudoHeaders = 4;
+
+Refusal OutOfMemory() {
+  return {.http_status = 429,
+          .code = absl::StatusCode::kResourceExhausted,
+          .why = "the server's memory for requests and answers is used up; try again later"};
+}
+
+bool EndsStream(const nghttp2_frame& frame) {
+  return (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+}
+
+bool IsAck(const nghttp2_frame& frame) { return (frame.hd.flags & NGHTTP2_FLAG_ACK) != 0; }
+
+}  // namespace
+
+Http2Stream* Http2Session::FindStream(int32_t id) const {
+  return static_cast<Http2Stream*>(nghttp2_session_get_stream_user_data(session_, id));
+}
+
+void Http2Session::OnBytes(std::span<const std::byte> bytes) {
+  if (dead_ || cut_) return;
+  const ssize_t taken = nghttp2_session_mem_recv(
+      session_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  if (taken < 0) {
+    dead_ = true;
+    cut_ = true;
+    last_error_ =
+        taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_ENHANCE_YOUR_CALM;
+  }
+  if (dead_ || cut_ || nghttp2_session_want_write(session_) != 0 ||
+      nghttp2_session_want_read(session_) == 0) {
+    link_->WantTurn();
+  }
+}
+
+// A client that ends its side can open no window any more: HTTP/2 knows no half-closed connection.
+void Http2Session::OnEndOfInput() { link_->Abort(); }
+
+void Http2Session::OnBeginHeaders(const nghttp2_frame& frame) {
+  header_bytes_ = 0;
+  in_headers_ = true;
+  headers_since_ = Now();
+  if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) return;
+  const int32_t id = frame.hd.stream_id;
+  // Streams that the client has cancelled count until the service lets go of them.
+  if (*live_ >= limits::kStreamsPerConnectionMax) {
+    nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
+    return;
+  }
+  idle_frames_.Give(1);
+  auto stream = std::make_shared<Http2Stream>(edge().loop, this, edge().budget, id, live_);
+  RequestHead* const head = stream->mutable_head();
+  head->protocol = Protocol::kHttp2;
+  head->peer = link_->peer();
+  stream->place = streams_.size();
+  nghttp2_session_set_stream_user_data(session_, id, stream.get());
+  streams_.push_back(std::move(stream));
+}
+
+int Http2Session::OnHeader(const nghttp2_frame& frame, std::string_view name,
+                           std::string_view value) {
+  header_bytes_ += name.size() + value.size() + kHeaderOverheadBytes;
+  // A few bytes can stand for much (HPACK): what goes on like this only burns time.
+  if (header_bytes_ > limits::kHeaderBytesAbuse) return NGHTTP2_ERR_CALLBACK_FAILURE;
+  Http2Stream* const stream = FindStream(frame.hd.stream_id);
+  if (stream == nullptr || frame.headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+  if (header_bytes_ > limits::kHeaderBytesMax ||
+      ++stream->header_count > limits::kHeadersMax + kPseudoHeaders) {
+    stream->refuse_head = 431;
+  } else if (name.starts_with(':')) {
+    SetPseudoHeader(stream, name, value);
+  } else {
+    stream->AddHeader(name, value);
+  }
+  return 0;
+}
+
+void Http2Session::SetPseudoHeader(Http2Stream* stream, std::string_view name,
+                                   std::string_view value) {
+  RequestHead* const head = stream->mutable_head();
+  if (name == ":path") {
+    if (value.size() > limits::kTargetBytesMax) {
+      stream->refuse_head = 414;
+    } else {
+      head->target = value;
+    }
+  } else if (name == ":method") {
+    head->method = value;
+  } else if (name == ":authority") {
+    stream->AddHeader("host", value);
+  }
+}
+
+void Http2Session::OnFrame(const nghttp2_frame& frame) {
+  switch (frame.hd.type) {
+    case NGHTTP2_HEADERS:
+      return OnHeadersFrame(frame);
+    case NGHTTP2_DATA:
+      if (EndsStream(frame)) {
+        if (Http2Stream* stream = FindStream(frame.hd.stream_id)) EndBody(stream);
+      } else if (frame.hd.length == 0) {
+        CountIdleFrame();
+      }
+      return;
+    case NGHTTP2_PING:
+      return OnPing(frame);
+    case NGHTTP2_SETTINGS:
+      if (!IsAck(frame)) CountIdleFrame();
+      return;
+    case NGHTTP2_PRIORITY:
+      return CountIdleFrame();
+    case NGHTTP2_RST_STREAM:
+      return CountReset();
+    case NGHTTP2_WINDOW_UPDATE:
+      if (!window_updates_.Take(Now())) Cut(NGHTTP2_ENHANCE_YOUR_CALM);
+      return;
+    default:
+      return;
+  }
+}
+
+void Http2Session::OnHeadersFrame(const nghttp2_frame& frame) {
+  in_headers_ = false;
+  Http2Stream* const stream = FindStream(frame.hd.stream_id);
+  if (stream == nullptr) return;
+  // Trailers of a request say nothing that a unary call needs.
+  const std::shared_ptr<Http2Stream> keep = stream->self();
+  if (frame.headers.cat == NGHTTP2_HCAT_REQUEST) EndHead(stream);
+  if (EndsStream(frame)) EndBody(stream);
+}
+
+void Http2Session::OnPing(const nghttp2_frame& frame) {
+  if (!IsAck(frame)) return CountIdleFrame();
+  // Only a drain asks for one: the client has seen the first GOAWAY by now.
+  if (draining_ && !final_goaway_) SendFinalGoaway();
+}
+
+void Http2Session::EndHead(Http2Stream* stream) {
+  stream->head_done = true;
+  if (stream->refuse_head != 0) return RefuseHead(stream);
+  const RequestHead& head = stream->head();
+  stream->grpc = IsGrpc(head);
+  if (const auto text = head.Find("content-length"); text.has_value() && !stream->grpc) {
+    uint64_t bytes = 0;
+    std::from_chars(text->data(), text->data() + text->size(), bytes);
+    stream->body_bytes = bytes;
+    if (bytes > edge().body_bytes_max) {
+      return Refuse(stream, {.http_status = 413,
+                             .code = absl::StatusCode::kResourceExhausted,
+                             .why = base::Cat("the request's body has ", bytes,
+                                              " bytes; the limit is ", edge().body_bytes_max)});
+    }
+  }
+  edge().service->OnHead(*stream);
+  if (stream->answered() || head.Find("expect").value_or("") != "100-continue") return;
+  const std::string_view name = ":status";
+  const std::string_view value = "100";
+  nghttp2_nv field{reinterpret_cast<uint8_t*>(const_cast<char*>(name.data())),
+                   reinterpret_cast<uint8_t*>(const_cast<char*>(value.data())), name.size(),
+                   value.size(), NGHTTP2_NV_FLAG_NONE};
+  nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, stream->id, nullptr, &field, 1, nullptr);
+}
+
+void Http2Session::RefuseHead(Http2Stream* stream) {
+  std::string why =
+      stream->refuse_head == 414
+          ? base::Cat("the request target is longer than the limit of ", limits::kTargetBytesMax,
+                      " bytes")
+          : base::Cat("the request has more headers than the limit of ", limits::kHeadersMax,
+                      " fields and ", limits::kHeaderBytesMax, " bytes");
+  Refuse(stream, {.http_status = stream->refuse_head,
+                  .code = absl::StatusCode::kResourceExhausted,
+                  .why = std::move(why)});
+}
+
+void Http2Session::OnData(int32_t id, std::span<const std::byte> bytes) {
+  // The connection's window only paces; memory is bounded by the budget and the streams' windows.
+  nghttp2_session_consume_connection(session_, bytes.size());
+  Http2Stream* const stream = FindStream(id);
+  if (stream == nullptr || stream->answered()) return;
+  stream->progress = Now();
+  if (!LearnBodySize(stream, bytes)) return;
+  BodyBuffer* const body = stream->body_buffer();
+  const uint64_t size = body->size() + bytes.size();
+  if (stream->grpc && size > stream->body_bytes.value_or(size)) {
+    return Refuse(stream, {.http_status = 400,
+                           .code = absl::StatusCode::kInternal,
+                           .why = "more than one message in a unary call"});
+  }
+  if (size > edge().body_bytes_max + kGrpcPrefixBytes) {
+    return Refuse(stream, {.http_status = 413,
+                           .code = absl::StatusCode::kResourceExhausted,
+                           .why = base::Cat("the request's body has more than ",
+                                            edge().body_bytes_max, " bytes, the limit")});
+  }
+  if (!body->Append(bytes)) return Refuse(stream, OutOfMemory());
+  OpenWindow(stream);
+}
+
+// Reads a gRPC message's length as soon as it is there. False when the stream was refused for it.
+bool Http2Session::LearnBodySize(Http2Stream* stream, std::span<const std::byte> bytes) {
+  BodyBuffer* const body = stream->body_buffer();
+  if (!stream->grpc || stream->body_bytes.has_value()) return true;
+  std::array<std::byte, kGrpcPrefixBytes> prefix;
+  const size_t have = body->size();
+  const size_t more = std::min(bytes.size(), prefix.size() - have);
+  std::ranges::copy(body->bytes(), prefix.begin());
+  std::ranges::copy(bytes.first(more), prefix.begin() + static_cast<ptrdiff_t>(have));
+  const auto length = GrpcMessageLength(std::span(prefix).first(have + more));
+  if (!length.has_value()) return true;
+  if (*length > edge().body_bytes_max) {
+    Refuse(stream, {.http_status = 413,
+                    .code = absl::StatusCode::kResourceExhausted,
+                    .why = base::Cat("the message has ", *length, " bytes; the limit is ",
+                                     edge().body_bytes_max)});
+    return false;
+  }
+  stream->body_bytes = kGrpcPrefixBytes + uint64_t{*length};
+  // Up to what the client may send anyway, so that small messages never move.
+  const auto room = std::min<uint64_t>(*stream->body_bytes, limits::kStreamWindowBytes);
+  if (body->Reserve(static_cast<size_t>(room))) return true;
+  Refuse(stream, OutOfMemory());
+  return false;
+}
+
+// Lets the client send as much as has come already, at least a first step: a length is only a
+// claim, and memory is reserved for what may come.
+void Http2Session::OpenWindow(Http2Stream* stream) {
+  BodyBuffer* const body = stream->body_buffer();
+  const uint64_t total = stream->body_bytes.value_or(edge().body_bytes_max + 1);
+  if (stream->grpc && !stream->body_bytes.has_value()) return;
+  if (body->size() >= total) return;
+  const uint64_t left = total - body->size();
+  const uint64_t wanted = std::min(left, std::max<uint64_t>(body->size(), limits::kBodyFirstBytes));
+  const auto open = static_cast<uint64_t>(
+      std::max(0, nghttp2_session_get_stream_local_window_size(session_, stream->id)));
+  if (open >= wanted || (wanted < left && open > wanted / 2)) return;
+  const uint64_t room = std::min(wanted, stream->body_bytes.has_value() ? wanted : 0);
+  if (!body->Reserve(body->size() + static_cast<size_t>(room))) {
+    return Refuse(stream, OutOfMemory());
+  }
+  nghttp2_submit_window_update(session_, NGHTTP2_FLAG_NONE, stream->id,
+                               static_cast<int32_t>(wanted - open));
+}
+
+void Http2Session::EndBody(Http2Stream* stream) {
+  if (std::exchange(stream->body_ended, true) || stream->answered()) return;
+  if (!BeginInflate(stream)) edge().service->OnRequest(stream->self());
+}
+
+// False when there is nothing to inflate.
+bool Http2Session::BeginInflate(Http2Stream* stream) {
+  std::span<const std::byte> packed = stream->body();
+  auto format = Inflater::Format::kGzip;
+  if (stream->grpc) {
+    // A frame that is not whole is left to ReadGrpcMessage, which finds the words for it.
+    const auto encoding = FindGrpcEncoding(stream->head());
+    if (packed.size() < kGrpcPrefixBytes || packed[0] != std::byte{1}) return false;
+    if (packed.size() != stream->body_bytes || !encoding.has_value()) return false;
+    if (*encoding == GrpcEncoding::kIdentity) return false;
+    if (*encoding == GrpcEncoding::kDeflate) format = Inflater::Format::kZlib;
+    packed = packed.subspan(kGrpcPrefixBytes);
+  } else {
+    const std::string_view name = stream->head().Find("content-encoding").value_or("");
+    if (packed.empty() || name.find("gzip") == std::string_view::npos) return false;
+  }
+  stream->inflated = std::make_unique<BodyBuffer>(edge().budget);
+  if (stream->grpc) {
+    constexpr std::array<std::byte, kGrpcPrefixBytes> kRoomForPrefix{};
+    if (!stream->inflated->Append(kRoomForPrefix)) {
+      Refuse(stream, OutOfMemory());
+      return true;
+    }
+  }
+  stream->inflater =
+      std::make_unique<Inflater>(format, packed, edge().inflated_bytes_max, stream->inflated.get());
+  inflating_.push_back(stream->self());
+  link_->WantTurn();
+  return true;
+}
+
+// One slice of one stream a turn; the streams take turns too.
+void Http2Session::InflateSlice() {
+  if (inflating_.empty()) return;
+  const std::shared_ptr<Http2Stream> stream = std::move(inflating_.front());
+  inflating_.pop_front();
+  if (stream->inflater != nullptr) {
+    const Inflater::Result result = stream->inflater->Step();
+    if (result == Inflater::Result::kMore) {
+      inflating_.push_back(stream);
+    } else {
+      EndInflate(stream.get(), result);
+    }
+  }
+  if (!inflating_.empty()) link_->WantTurn();
+}
+
+void Http2Session::EndInflate(Http2Stream* stream, Inflater::Result result) {
+  stream->inflater.reset();
+  BodyBuffer* const body = stream->body_buffer();
+  *body = std::move(*std::exchange(stream->inflated, nullptr));
+  if (result == Inflater::Result::kNoMemory) return Refuse(stream, OutOfMemory());
+  if (result == Inflater::Result::kTooLarge) {
+    return Refuse(stream, {.http_status = 413,
+                           .code = absl::StatusCode::kResourceExhausted,
+                           .why = base::Cat("the body inflates to more than ",
+                                            edge().inflated_bytes_max, " bytes, the limit")});
+  }
+  if (result == Inflater::Result::kCorrupt && stream->grpc) {
+    return Refuse(stream, {.http_status = 400,
+                           .code = absl::StatusCode::kInternal,
+                           .why = "the compressed message cannot be inflated"});
+  }
+  if (result == Inflater::Result::kCorrupt) {
+    body->Clear();
+    stream->set_undecodable();
+  } else if (stream->grpc) {
+    const auto length = static_cast<uint32_t>(body->size() - kGrpcPrefixBytes);
+    for (size_t i = 1; i < kGrpcPrefixBytes; ++i) {
+      body->mutable_bytes()[i] = static_cast<std::byte>(length >> (8 * (kGrpcPrefixBytes - 1 - i)));
+    }
+  }
+  edge().service->OnRequest(stream->self());
+}
+
+void Http2Session::Refuse(Http2Stream* stream, const Refusal& refusal) {
+  edge().service->OnRefused(stream->head(), refusal.http_status, refusal.why);
+  stream->Send(RefusalAnswer(stream->head(), refusal));
+}
+
+void Http2Session::OnStreamClosed(int32_t id) {
+  Http2Stream* const stream = FindStream(id);
+  if (stream == nullptr) return;
+  nghttp2_session_set_stream_user_data(session_, id, nullptr);
+  const std::shared_ptr<Http2Stream> closed = std::move(streams_[stream->place]);
+  if (closed->place + 1 != streams_.size()) {
+    streams_[closed->place] = std::move(streams_.back());
+    streams_[closed->place]->place = closed->place;
+  }
+  streams_.pop_back();
+  if (streams_.empty()) quiet_since_ = Now();
+  answer_bytes_ -= closed->answer_counted;
+  closed->inflater.reset();
+  closed->Abandon();
+}
+
+// Frames that ask for nothing and cost time. Each request earns one.
+void Http2Session::CountIdleFrame() {
+  if (!idle_frames_.Take(Now())) Cut(NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+// Streams that were begun in vain, whoever reset them: rapid reset, and its variants that make the
+// server do it.
+void Http2Session::CountReset() {
+  if (!resets_.Take(Now())) Cut(NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+void Http2Session::Cut(uint32_t error_code) {
+  if (std::exchange(cut_, true)) return;
+  nghttp2_session_terminate_session(session_, error_code);
+  link_->WantTurn();
+}
+
+}  // namespace tensord::front

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "front/call.h"
+#include "front/inflater.h"
+
+namespace tensord::front {
+
+// One HTTP/2 stream: a call, and what the session has to remember about it.
+//
+// Threads: the connection's loop. Lifetime: shared by the session, while the stream is open, the
+// service, while it has no answer, and the connection, while the answer's bytes are queued.
+class Http2Stream final : public Call {
+ public:
+  // `live` counts the streams that are alive, open or not.
+  Http2Stream(loop::EventLoop* loop, AnswerTarget* target, base::ByteBudget* budget, int32_t id,
+              std::shared_ptr<size_t> live)
+      : Call(loop, target, budget), id(id), progress(head().arrived), live_(std::move(live)) {
+    ++*live_;
+  }
+  ~Http2Stream() override { --*live_; }
+
+  std::shared_ptr<Http2Stream> self() {
+    return std::static_pointer_cast<Http2Stream>(shared_from_this());
+  }
+
+  const int32_t id;
+  size_t place = 0;     // In the session's list.
+  absl::Time progress;  // When a byte of its body last came, or of its answer last left.
+  bool grpc = false;
+  bool head_done = false;
+  bool body_ended = false;
+  int refuse_head = 0;  // The HTTP status to refuse it with, once its headers are over.
+  int header_count = 0;
+  std::optional<uint64_t> body_bytes;  // Known from gRPC's prefix or from Content-Length.
+
+  // Of the answer.
+  std::array<char, 4> status_text{};
+  std::array<char, 24> length_text{};
+  size_t answer_sent = 0;     // Bytes of prefix and body.
+  size_t answer_counted = 0;  // Towards the connection's limit.
+
+  // While a compressed body is inflated.
+  std::unique_ptr<BodyBuffer> inflated;
+  std::unique_ptr<Inflater> inflater;
+
+ private:
+  const std::shared_ptr<size_t> live_;
+};
+
+}  // namespace tensord::front

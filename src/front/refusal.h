@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "front/exchange.h"
+
+namespace tensord::front {
+
+// Why a connection itself does not take a request: with an HTTP status and, for gRPC, its code.
+struct Refusal {
+  int http_status = 400;
+  absl::StatusCode code = absl::StatusCode::kInvalidArgument;
+  std::string why = {};  // For the client: what was expected, what came.
+};
+
+// As a gRPC client expects it, or as the REST API does: {"error": "..."}.
+Answer RefusalAnswer(const RequestHead& head, const Refusal& refusal);
+
+}  // namespace tensord::front
