@@ -28,6 +28,7 @@ struct VersionEntry {
   // available version has OK here.
   absl::Status status;
   absl::Time since;         // Of this state; monotonic.
+  bool will_retry = false;  // kEnd by a failure that may pass: tried again if nothing else serves.
   bool restarting = false;  // kLoading, and was available before: its worker died.
   std::string directory;
   std::string stateful_reason;  // Empty: not stateful.
@@ -45,18 +46,22 @@ struct VersionEntry {
   absl::Duration warm_up_time;
   uint32_t warm_up_runs = 0;
   // What the host gave with OnLoaded or SetHandle: its queue and workers for this generation. Stays
-  // through deaths and restarts. Shared because requests hold it while the version goes.
+  // through deaths and restarts; gone from the snapshot when the generation is over, which is when
+  // the host should answer what still waits in it. Shared because requests hold it meanwhile.
   std::shared_ptr<void> handle;
 };
 
 struct ModelEntry {
   std::string base_path;
+  bool configured = true;  // False: it left the list; what is here unloads or is over.
   // Highest number first, one entry a number, also ended ones (the last kEndedVersionsMax).
   std::vector<VersionEntry> versions;
   // Where labels point now. A label whose version is not up yet points there all the same.
   std::map<std::string, int64_t, std::less<>> labels;
-  // Not OK: the base path does not exist, cannot be listed, hangs, or holds no version.
+  // Not OK: the base path was not looked at yet, does not exist, cannot be listed, hangs, or holds
+  // no version.
   absl::Status source;
+  bool looked_at = false;
 
   // Highest available one, nullptr when there is none.
   const VersionEntry* Latest() const;

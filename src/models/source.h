@@ -22,7 +22,7 @@ struct FoundVersion {
   bool complete = false;     // May be loaded.
   std::string reason;        // If not complete: what is missing, for the operator.
   uint64_t bytes = 0;        // Sum of the file sizes.
-  uint64_t fingerprint = 0;  // Of names, sizes and times: other files, other number.
+  uint64_t fingerprint = 0;  // Of names, sizes and times: other files, other number; never 0.
 
   bool operator==(const FoundVersion&) const = default;
 };
@@ -43,12 +43,16 @@ struct SourceQuery {
   std::set<int64_t> also;         // Examine these too (labels).
   std::set<std::string> renamed;  // Names that were seen to be renamed into place since last time.
   bool closely = false;  // Examine again what was complete: a failed version may have been mended.
+
+  bool operator==(const SourceQuery&) const = default;
 };
 
 // A base path to be watched for a model.
 struct WatchedPath {
   std::string model;
   SourceQuery query;  // Without `renamed`.
+
+  bool operator==(const WatchedPath&) const = default;
 };
 
 // Threads: one at a time. List may block for ever (a hanging network file system).

@@ -37,6 +37,10 @@ class FakeTimers final : public Timers {
     now_ = std::max(now_, when);
   }
   void Advance(absl::Duration by) { AdvanceTo(now_ + by); }
+  // When the next timer is due; InfiniteFuture when there is none.
+  absl::Time NextAt() const {
+    return timers_.empty() ? absl::InfiniteFuture() : timers_.begin()->first.first;
+  }
   size_t pending() const { return timers_.size(); }
 
  private:
