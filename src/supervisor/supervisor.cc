@@ -50,7 +50,6 @@ class Supervisor {
       : setup_(setup),
         signals_(std::move(signals)),
         strangers_(std::move(strangers)),
-        notify_socket_(Variable(setup.front.environment, "NOTIFY_SOCKET")),
         supervision_(setup.drain) {}
 
   int Run();
@@ -82,7 +81,6 @@ class Supervisor {
   const Setup& setup_;
   const base::UniqueFd signals_;
   std::set<pid_t> strangers_;
-  const std::string notify_socket_;
 
   Supervision supervision_;
   std::deque<Event> events_;
@@ -141,7 +139,10 @@ void Supervisor::ReadSignals() {
   signalfd_siginfo info{};
   while (read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
     const int signal = static_cast<int>(info.ssi_signo);
-    if (signal == SIGTERM || signal == SIGINT) Feed(StopSignal{signal});
+    if (signal == SIGTERM || signal == SIGINT) {
+      Reap();  // A front that crashed just before did not crash while it drained.
+      Feed(StopSignal{signal});
+    }
     if (signal == SIGHUP) Feed(ReloadSignal{});
     if (signal == SIGCHLD) Reap();
   }
@@ -288,10 +289,12 @@ void Supervisor::Act(const TellFront& action) {
 
 void Supervisor::Act(const NotifyReady&) {
   for (const std::string& line : setup_.ready) obs::Info("{}", line);
-  NotifyServiceManager(notify_socket_, "READY=1");
+  NotifyServiceManager(setup_.notify_socket, "READY=1");
 }
 
-void Supervisor::Act(const NotifyStopping&) { NotifyServiceManager(notify_socket_, "STOPPING=1"); }
+void Supervisor::Act(const NotifyStopping&) {
+  NotifyServiceManager(setup_.notify_socket, "STOPPING=1");
+}
 
 void Supervisor::Act(const Say& action) {
   switch (action.severity) {

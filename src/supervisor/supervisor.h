@@ -20,6 +20,7 @@ struct Setup {
   Program zygote;                      // Its environment is completed for each runtime.
   absl::Duration drain;                // Lame duck and drain time together.
   std::vector<std::string> ready;      // Log lines for the moment when the front is ready.
+  std::string notify_socket;           // $NOTIFY_SOCKET of a service manager; empty: none.
 };
 
 // Runs until all is over, and gives the exit code of the process: see Supervision. Takes SIGTERM,

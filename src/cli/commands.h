@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+#include <vector>
+
+// The subcommands of `tensord`: each takes what stands behind its name and gives the exit code.
+namespace tensord::cli {
+
+using Arguments = std::vector<std::string>;
+
+// `tensord serve`: the supervisor. 0 after a drain, 1 when it cannot start, 2 for wrong usage; see
+// supervisor::Supervision for the rest.
+int Serve(const Arguments& arguments);
+// Started under the name tensorflow_model_server: the same with the original's command line, words
+// and exit codes (255 when it cannot start). `program` is argv[0].
+int ServeAsOriginal(const std::string& program, const Arguments& arguments);
+
+// `tensord front`, which only the supervisor starts: the socket list, then options.
+int Front(const Arguments& arguments);
+
+// `tensord version`
+int Version(const Arguments& arguments);
+
+// `tensord docs config`: the page docs/config.md on stdout.
+int Docs(const Arguments& arguments);
+
+}  // namespace tensord::cli
