@@ -23,7 +23,7 @@ class SignalStack {
   SignalStack& operator=(const SignalStack&) = delete;
 
  private:
-  static constexpr unsigned kBytes = 16 * 1024;
+  static constexpr unsigned kBytes = 64 * 1024;  // A signal's frame with AMX state takes 11 KiB.
   alignas(16) unsigned char stack_[kBytes];
 };
 

@@ -18,6 +18,7 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "worker/completion_batch.h"
+#include "worker/last_words.h"
 #include "worker/memory_use.h"
 #include "worker/warm_up.h"
 
@@ -84,6 +85,7 @@ ExitCode Loop::Serve() {
 }
 
 void Loop::LoadAndExecute(const channel::LoadRecord& record) {
+  const SignalStack stack;
   const absl::Status status = Load(record);
   if (!status.ok()) {
     if (!Send(channel::LoadFailedRecord{status}).ok()) Complain(status);
@@ -91,7 +93,12 @@ void Loop::LoadAndExecute(const channel::LoadRecord& record) {
   }
   const auto count = static_cast<int>(std::clamp(record.executors, 1u, limits::kExecutorsMax));
   executors_left_ = count;
-  for (int i = 1; i < count; ++i) executors_.emplace_back([this] { Execute(); });
+  for (int i = 1; i < count; ++i) {
+    executors_.emplace_back([this] {
+      const SignalStack own_stack;
+      Execute();
+    });
+  }
   Execute();
   for (std::thread& executor : executors_) executor.join();
 }

@@ -187,35 +187,42 @@ TEST_F(DeathsTest, AZygoteEndsWithItsFront) {
   EXPECT_EQ(ended->code, 0);
 }
 
-// A supervisor of its own, which dies by SIGKILL: neither zygote nor worker may survive it.
+// A supervisor of its own, which dies by SIGKILL: neither zygote nor worker may survive it,
+// although their channels stay open in a third process, as they do in a front.
 TEST_F(DeathsTest, TheSupervisorsDeathEndsZygoteAndWorkers) {
+  struct Pids {
+    pid_t zygote = 0;
+    pid_t worker = 0;
+    pid_t front = 0;
+  } pids;
   int told[2];
   ASSERT_EQ(pipe(told), 0);
   const pid_t supervisor = fork();
   if (supervisor == 0) {
     auto zygote = TestZygote::Start({});
     auto worker = zygote.ok() ? (*zygote)->Fork() : zygote.status();
-    pid_t pids[2] = {0, 0};
     if (worker.ok() && (*worker)->Load(LoadOf("half/1")).ok()) {
-      pids[0] = (*zygote)->pid();
-      pids[1] = (*worker)->pid();
+      pids = {.zygote = (*zygote)->pid(), .worker = (*worker)->pid(), .front = fork()};
     }
-    [[maybe_unused]] const ssize_t ignored = write(told[1], pids, sizeof(pids));
+    if (pids.front != 0) {
+      [[maybe_unused]] const ssize_t ignored = write(told[1], &pids, sizeof(pids));
+    }
     while (true) pause();
   }
   close(told[1]);
-  pid_t pids[2] = {0, 0};
-  ASSERT_EQ(read(told[0], pids, sizeof(pids)), static_cast<ssize_t>(sizeof(pids)));
+  ASSERT_EQ(read(told[0], &pids, sizeof(pids)), static_cast<ssize_t>(sizeof(pids)));
   close(told[0]);
-  ASSERT_GT(pids[1], 0);
+  ASSERT_GT(pids.front, 0);
   kill(supervisor, SIGKILL);
   EXPECT_TRUE(WaitFor(supervisor).has_value());
-  // This process is a subreaper, too, so both now are its children.
-  for (const pid_t pid : pids) {
+  // This process is a subreaper, too, so all of them now are its children.
+  for (const pid_t pid : {pids.zygote, pids.worker}) {
     const auto ended = WaitFor(pid);
     ASSERT_TRUE(ended.has_value()) << pid << " lives on";
     EXPECT_EQ(ended->signal, SIGKILL);
   }
+  kill(pids.front, SIGKILL);
+  EXPECT_TRUE(WaitFor(pids.front).has_value());
 }
 
 }  // namespace

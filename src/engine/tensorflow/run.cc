@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/limits.h"
 #include "base/protobuf_wire.h"
 #include "base/status_macros.h"
 #include "base/text.h"
@@ -86,8 +87,13 @@ absl::StatusOr<OutputInfo> Inspect(const TensorFlowApi& api, const TF_Tensor* te
     return absl::UnimplementedError(
         base::Cat("dtype ", tensor::DTypeName(info.dtype), " cannot leave the model"));
   }
+  const int rank = api.TF_NumDims(tensor);
+  if (rank > limits::kRankMax) {
+    return absl::UnimplementedError(
+        base::Cat("it has rank ", rank, "; the limit is ", limits::kRankMax));
+  }
   std::vector<int64_t> dims;
-  for (int i = 0; i < api.TF_NumDims(tensor); ++i) dims.push_back(api.TF_Dim(tensor, i));
+  for (int i = 0; i < rank; ++i) dims.push_back(api.TF_Dim(tensor, i));
   ASSIGN_OR_RETURN(info.shape, tensor::Shape::Make(dims));
   if (info.dtype == tensor::DType::kString) {
     const auto elements = static_cast<uint64_t>(info.shape.elements());
