@@ -152,6 +152,18 @@ TEST_F(BatchingTest, BatchesArePaddedToAnAllowedSizeAndPadRowsAreDropped) {
   EXPECT_EQ(queue_->stats().pad_rows, 4);
 }
 
+TEST_F(BatchingTest, ACallThatRunsAgainAloneIsPaddedToo) {
+  Make({.max_batch_size = 8, .allowed_batch_sizes = {2, 8}});
+  worker_->model = [](const FakeRun& run, const OwnedViews& inputs) -> absl::StatusOr<OwnedViews> {
+    if (run.rows == 8) return absl::InvalidArgumentError("somebody is odd");
+    return inputs;
+  };
+  for (int i = 1; i <= 4; ++i) Submit(i);
+  timers_.Advance(absl::Seconds(1));
+  EXPECT_THAT(RunRows(), ElementsAre(2, 8, 2, 2, 2));
+  EXPECT_THAT(ValuesOf(3), ElementsAre(300));
+}
+
 TEST_F(BatchingTest, StringsArePaddedToo) {
   Make({.max_batch_size = 4, .allowed_batch_sizes = {4}});
   SubmitInputs(1, Strings({2, 1}, {"ab", "c"}), 2);

@@ -168,7 +168,7 @@ BatchPlan PlanBatch(std::span<const Lane> lanes, PlanRules rules, absl::Time now
   }
   if (best == nullptr) return plan;
   const BatchLimits& limits = lanes[plan.lane].limits;
-  if (limits.together) plan.pad_rows = PadRows(plan.rows, limits.allowed_rows);
+  if (plan.rows > 0) plan.pad_rows = PadRows(plan.rows, limits.allowed_rows);
   return plan;
 }
 

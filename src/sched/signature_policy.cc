@@ -58,6 +58,14 @@ BatchLimits SignaturePolicy::Limits() const {
   return limits;
 }
 
+BatchLimits SignaturePolicy::LoneLimits() const {
+  BatchLimits limits{.together = false};
+  if (batches_ && options_.batching.has_value()) {
+    limits.allowed_rows = options_.batching->allowed_batch_sizes;
+  }
+  return limits;
+}
+
 void SignaturePolicy::Learn(int64_t rows, absl::Duration run_time) {
   ++runs_;
   service_.Add(std::max<int64_t>(1, rows), run_time);

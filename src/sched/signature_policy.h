@@ -26,6 +26,8 @@ class SignaturePolicy {
   // For a lane that may share runs. Now and then a little more than is known to be useful, to learn
   // whether it still is not.
   BatchLimits Limits() const;
+  // For a lane of lone calls. Allowed sizes hold there, too, if the signature can be padded.
+  BatchLimits LoneLimits() const;
   int64_t RowsCap() const;
 
   void Learn(int64_t rows, absl::Duration run_time);

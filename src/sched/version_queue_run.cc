@@ -112,10 +112,9 @@ bool VersionQueue::RunNext() {
   plan_lanes_.clear();
   for (const CallLane* lane : lanes_.active()) {
     const SignaturePolicy& policy = policies_[static_cast<size_t>(lane->signature())];
-    plan_lanes_.push_back(
-        {.calls = lane->calls(),
-         .limits = lane->alone() ? BatchLimits{.together = false} : policy.Limits(),
-         .service = &policy.service()});
+    plan_lanes_.push_back({.calls = lane->calls(),
+                           .limits = lane->alone() ? policy.LoneLimits() : policy.Limits(),
+                           .service = &policy.service()});
   }
   const PlanRules rules{.closing = draining_, .newest_first = NewestFirst()};
   const BatchPlan plan = PlanBatch(plan_lanes_, rules, timers_.Now());

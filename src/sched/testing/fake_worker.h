@@ -47,8 +47,9 @@ class FakeWorker final : public fleet::Worker {
   std::function<bool(const FakeRun&, const OwnedViews&)> kills = [](const auto&, const auto&) {
     return false;
   };
+  std::function<void(const FakeRun&, const OwnedViews&)> on_start;
   std::function<void()> on_free;   // After an outcome.
-  std::function<void()> on_death;  // After the last outcome of a dying worker.
+  std::function<void()> on_death;  // Before the outcomes of what was out.
 
   int Free() const override { return alive_ ? executors_ - static_cast<int>(out_.size()) : 0; }
 
@@ -63,6 +64,7 @@ class FakeWorker final : public fleet::Worker {
       run.rows = inputs.tensors[0].shape.dim(0);
     }
     runs.push_back(run);
+    if (on_start) on_start(run, inputs);
     auto id = std::make_shared<loop::TimerId>();
     *id = timers_.At(timers_.Now() + time(run), [this, id] { Finish(*id); });
     out_.emplace(*id, Out{run, std::move(inputs), std::move(spec), std::move(done)});
@@ -71,6 +73,7 @@ class FakeWorker final : public fleet::Worker {
   // As when its process dies: everything that is out comes back as lost.
   void Die(std::string reason = "killed by signal 9") {
     alive_ = false;
+    if (on_death) on_death();
     auto out = std::move(out_);
     out_.clear();
     for (const auto& [timer, run] : out) timers_.Cancel(timer);
@@ -80,7 +83,6 @@ class FakeWorker final : public fleet::Worker {
       outcome.worker_lost = true;
       run.done(std::move(outcome));
     }
-    if (on_death) on_death();
   }
 
   bool alive() const { return alive_; }
