@@ -17,6 +17,13 @@ namespace tensord::front {
 namespace {
 
 constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+// Whether the bytes may begin an HTTP/1 request: as far as its first line has come.
+bool MayBeHttp1(std::string_view text) {
+  const size_t end = text.find('\n');
+  return end == std::string_view::npos ||
+         text.substr(0, end).find(" HTTP/") != std::string_view::npos;
+}
+
 // So much of the preface tells HTTP/2 from any HTTP/1.1 request.
 constexpr size_t kPrefaceTells = 16;
 
@@ -100,8 +107,9 @@ void Connection::ChooseProtocol(std::span<const std::byte> bytes) {
       kPreface.substr(0, compared) == std::string_view(first_bytes_).substr(0, compared);
   if (preface && compared < kPrefaceTells && protocols.http2) return;  // Not enough to tell.
   state_ = State::kOpen;
-  if (preface && protocols.http2) {
-    session_ = MakeHttp2Session(this);
+  const bool http1 = !preface && MayBeHttp1(first_bytes_);
+  if (protocols.http2 && !http1) {
+    session_ = MakeHttp2Session(this);  // It also tells what is neither that it is no HTTP/2.
   } else if (protocols.http1) {
     session_ = MakeHttp1Session(this);
   } else {

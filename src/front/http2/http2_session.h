@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "front/http2/frame_scanner.h"
 #include "front/http2/stream.h"
 #include "front/link.h"
 #include "front/refusal.h"
@@ -56,6 +57,9 @@ class Http2Session final : public Session, public AnswerTarget {
   Http2Stream* FindStream(int32_t id) const;
 
   // Receiving.
+  void Feed(std::span<const std::byte> bytes);
+  bool IsUsual(const FrameScanner::Frame& frame);
+  void CheckUnusual(const FrameScanner::Frame& frame);
   void OnHeadersFrame(const nghttp2_frame& frame);
   void OnPing(const nghttp2_frame& frame);
   void SetPseudoHeader(Http2Stream* stream, std::string_view name, std::string_view value);
@@ -93,6 +97,11 @@ class Http2Session final : public Session, public AnswerTarget {
   absl::Time quiet_since_;          // When the last stream closed.
   size_t answer_bytes_ = 0;         // Submitted, of open streams.
   std::vector<nghttp2_nv> fields_;  // Used within one call; keeps its memory.
+
+  FrameScanner scanner_;
+  ClosedStreams closed_;
+  int32_t newest_ = 0;     // The highest stream the client has begun.
+  int32_t receiving_ = 0;  // The newest one, while it has a body to come; else 0.
 
   TokenBucket resets_;
   TokenBucket idle_frames_;

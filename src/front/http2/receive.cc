@@ -38,18 +38,80 @@ Http2Stream* Http2Session::FindStream(int32_t id) const {
 }
 
 void Http2Session::OnBytes(std::span<const std::byte> bytes) {
-  if (dead_ || cut_) return;
-  const ssize_t taken = nghttp2_session_mem_recv(
-      session_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-  if (taken < 0) {
-    dead_ = true;
-    cut_ = true;
-    last_error_ =
-        taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_ENHANCE_YOUR_CALM;
+  size_t at = 0;
+  size_t fed = 0;
+  while (!dead_ && !cut_) {
+    const auto frame = scanner_.Next(bytes, &at);
+    if (!frame.has_value()) break;
+    if (IsUsual(*frame)) continue;
+    // What was sent before it decides whether it is in its place.
+    Feed(bytes.subspan(fed, at - fed));
+    fed = at;
+    if (!dead_ && !cut_) CheckUnusual(*frame);
   }
+  if (!dead_ && !cut_) Feed(bytes.subspan(fed));
   if (dead_ || cut_ || nghttp2_session_want_write(session_) != 0 ||
       nghttp2_session_want_read(session_) == 0) {
     link_->WantTurn();
+  }
+}
+
+void Http2Session::Feed(std::span<const std::byte> bytes) {
+  const ssize_t taken = nghttp2_session_mem_recv(
+      session_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  if (taken >= 0) return;
+  dead_ = true;
+  cut_ = true;
+  last_error_ =
+      taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC ? NGHTTP2_PROTOCOL_ERROR : NGHTTP2_ENHANCE_YOUR_CALM;
+}
+
+// Frames that need no look: a new stream's, and those that the library checks well itself.
+bool Http2Session::IsUsual(const FrameScanner::Frame& frame) {
+  const bool ends = (frame.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+  switch (frame.type) {
+    case NGHTTP2_HEADERS:
+      if (frame.stream <= newest_) return false;
+      newest_ = frame.stream;
+      receiving_ = ends ? 0 : frame.stream;
+      return true;
+    case NGHTTP2_DATA:
+      if (frame.stream != receiving_) return false;
+      if (ends) receiving_ = 0;
+      return true;
+    case NGHTTP2_RST_STREAM:
+      if (frame.stream == receiving_) receiving_ = 0;
+      return true;
+    case NGHTTP2_SETTINGS:
+    case NGHTTP2_PUSH_PROMISE:
+    case NGHTTP2_PING:
+    case NGHTTP2_GOAWAY:
+    case NGHTTP2_WINDOW_UPDATE:
+    case NGHTTP2_CONTINUATION:
+      return true;
+    default:
+      return false;  // PRIORITY, and what is unknown.
+  }
+}
+
+void Http2Session::CheckUnusual(const FrameScanner::Frame& frame) {
+  if (frame.type != NGHTTP2_HEADERS && frame.type != NGHTTP2_DATA) {
+    const bool faulty =
+        frame.type == NGHTTP2_PRIORITY && (frame.stream == 0 || frame.stream == frame.parent);
+    return faulty ? Cut(NGHTTP2_PROTOCOL_ERROR) : CountIdleFrame();
+  }
+  if (FindStream(frame.stream) != nullptr) return;
+  switch (closed_.Find(frame.stream)) {
+    case ClosedStreams::Kind::kByClient:
+      return Cut(NGHTTP2_STREAM_CLOSED);
+    case ClosedStreams::Kind::kUnknown:
+      // Never begun, and by the rules it cannot begin any more. (While draining, streams are begun
+      // that this session never hears of.)
+      if (frame.type == NGHTTP2_HEADERS && !draining_) Cut(NGHTTP2_PROTOCOL_ERROR);
+      return;
+    case ClosedStreams::Kind::kByServer:
+    case ClosedStreams::Kind::kForgotten:
+      return;
   }
 }
 
@@ -64,6 +126,7 @@ void Http2Session::OnBeginHeaders(const nghttp2_frame& frame) {
   const int32_t id = frame.hd.stream_id;
   // Streams that the client has cancelled count until the service lets go of them.
   if (*live_ >= limits::kStreamsPerConnectionMax) {
+    closed_.Add(id, /*by_server=*/true);
     nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
     return;
   }
@@ -118,7 +181,7 @@ void Http2Session::OnFrame(const nghttp2_frame& frame) {
     case NGHTTP2_DATA:
       if (EndsStream(frame)) {
         if (Http2Stream* stream = FindStream(frame.hd.stream_id)) EndBody(stream);
-      } else if (frame.hd.length == 0) {
+      } else if (frame.hd.length <= frame.data.padlen) {
         CountIdleFrame();
       }
       return;
@@ -127,9 +190,8 @@ void Http2Session::OnFrame(const nghttp2_frame& frame) {
     case NGHTTP2_SETTINGS:
       if (!IsAck(frame)) CountIdleFrame();
       return;
-    case NGHTTP2_PRIORITY:
-      return CountIdleFrame();
     case NGHTTP2_RST_STREAM:
+      if (Http2Stream* stream = FindStream(frame.hd.stream_id)) stream->reset_by_client = true;
       return CountReset();
     case NGHTTP2_WINDOW_UPDATE:
       if (!window_updates_.Take(Now())) Cut(NGHTTP2_ENHANCE_YOUR_CALM);
@@ -251,7 +313,8 @@ void Http2Session::OpenWindow(Http2Stream* stream) {
   if (stream->grpc && !stream->body_bytes.has_value()) return;
   if (body->size() >= total) return;
   const uint64_t left = total - body->size();
-  const uint64_t wanted = std::min(left, std::max<uint64_t>(body->size(), limits::kBodyFirstBytes));
+  const uint64_t step = std::max<uint64_t>(body->size(), limits::kBodyFirstBytes);
+  const uint64_t wanted = std::min({left, step, uint64_t{NGHTTP2_MAX_WINDOW_SIZE}});
   const auto open = static_cast<uint64_t>(
       std::max(0, nghttp2_session_get_stream_local_window_size(session_, stream->id)));
   if (open >= wanted || (wanted < left && open > wanted / 2)) return;
@@ -352,6 +415,7 @@ void Http2Session::OnStreamClosed(int32_t id) {
   Http2Stream* const stream = FindStream(id);
   if (stream == nullptr) return;
   nghttp2_session_set_stream_user_data(session_, id, nullptr);
+  closed_.Add(id, /*by_server=*/!stream->body_ended && !stream->reset_by_client);
   const std::shared_ptr<Http2Stream> closed = std::move(streams_[stream->place]);
   if (closed->place + 1 != streams_.size()) {
     streams_[closed->place] = std::move(streams_.back());

@@ -66,6 +66,7 @@ void Http2Session::SubmitSettings() {
 
 void Http2Session::OnAnswer(Call* call) {
   auto* const stream = static_cast<Http2Stream*>(call);
+  if (dead_ || cut_) return;  // Its stream is cancelled together with the connection.
   stream->inflater.reset();
   stream->progress = Now();
   Submit(stream);
