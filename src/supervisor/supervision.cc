@@ -155,9 +155,8 @@ void Supervision::Handle(const FrontAsks& event, absl::Time) {
       if (!std::exchange(was_ready_, true)) Do(NotifyReady{});
       return;
     default:
-      Do(Say{Severity::kError, base::Cat("the front sent a record of unknown kind ",
-                                         static_cast<uint32_t>(record.kind), "; killing it")});
-      Do(KillOne{front_});
+      Condemn(base::Cat("the front sent a record of unknown kind ",
+                        static_cast<uint32_t>(record.kind), "; killing it"));
   }
 }
 
@@ -168,18 +167,15 @@ void Supervision::Handle(const FrontHungUp&, absl::Time now) {
 
 void Supervision::Handle(const FrontMisbehaved& event, absl::Time) {
   if (!FrontLives()) return;
-  Do(Say{Severity::kError, base::Cat("killing the front: ", event.reason)});
-  Do(KillOne{front_});
+  Condemn(base::Cat("killing the front: ", event.reason));
 }
 
 void Supervision::Handle(const TimePassed&, absl::Time now) {
   if (FrontLives() && kill_front_at_ <= now) {
     kill_front_at_ = absl::InfiniteFuture();
-    Do(Say{Severity::kError, phase_ == Phase::kDraining
-                                 ? "the front did not finish in the drain time; killing it"
-                                 : "the front closed its socket and did not end; killing it"});
     if (phase_ == Phase::kDraining) EndWith(1);
-    Do(KillOne{front_});
+    Condemn(phase_ == Phase::kDraining ? "the front did not finish in the drain time; killing it"
+                                       : "the front closed its socket and did not end; killing it");
   }
   if (phase_ == Phase::kClearing && give_up_clearing_at_ <= now) {
     Do(Say{Severity::kError, "some processes do not end although they were killed; going on"});
@@ -191,17 +187,26 @@ void Supervision::Handle(const TimePassed&, absl::Time now) {
   }
 }
 
+void Supervision::Condemn(std::string why) {
+  condemned_ = true;
+  Do(Say{Severity::kError, std::move(why)});
+  Do(KillOne{front_});
+}
+
 void Supervision::FrontEnded(int wait_status, absl::Time now) {
   front_ = 0;
   kill_front_at_ = absl::InfiniteFuture();
-  if (WIFEXITED(wait_status)) {
+  const bool condemned = std::exchange(condemned_, false);
+  if (WIFEXITED(wait_status) && !condemned) {
     // It ended because it decided to: drained, or something is wrong that it has said.
     if (!exit_code_.has_value()) EndWith(WEXITSTATUS(wait_status));
     Clear(now);
   } else if (stop_signal_ != 0) {
     Do(Say{Severity::kError,
            base::Cat("the front ended while it drained: ", DescribeEnd(wait_status))});
-    if (!exit_code_.has_value()) EndWith(128 + WTERMSIG(wait_status));
+    if (!exit_code_.has_value()) {
+      EndWith(WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : 1);
+    }
     Clear(now);
   } else {
     FrontCrashed(DescribeEnd(wait_status), now);

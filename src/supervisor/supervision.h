@@ -164,6 +164,8 @@ class Supervision {
   void Handle(const TimePassed&, absl::Time now);
 
   void FrontEnded(int wait_status, absl::Time now);
+  // Says why and kills the front. However it ends then, it crashed.
+  void Condemn(std::string why);
   // A death that nobody asked for: start again after a while, or give up.
   void FrontCrashed(const std::string& how, absl::Time now);
   void EndWith(int code) { exit_code_ = code; }
@@ -178,6 +180,7 @@ class Supervision {
   pid_t front_ = 0;
   std::map<pid_t, uint32_t> zygotes_;    // To their runtimes.
   std::deque<absl::Time> front_deaths_;  // Within kFrontDeathsWindow.
+  bool condemned_ = false;               // The front, by Condemn.
   bool was_ready_ = false;
   int stop_signal_ = 0;           // The first one; 0: none came.
   std::optional<int> exit_code_;  // Set: end with it once all are gone.

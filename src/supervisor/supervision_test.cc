@@ -131,6 +131,20 @@ TEST_F(SupervisionTest, KillsAFrontThatSendsNonsense) {
               ElementsAre(Says("killing the front: it hangs"), Does(KillOne{kFront})));
 }
 
+TEST_F(SupervisionTest, StartsACondemnedFrontAgainEvenIfItEndedItself) {
+  StartWithZygote();
+  On(FrontMisbehaved{"it hangs"});
+  // It saw its socket close, and was faster than the signal.
+  EXPECT_THAT(
+      On(ChildEnded{kFront, Exited(3)}),
+      ElementsAre(Says("the front ended: exit code 3; starting it again"), Does(KillAll{})));
+  EXPECT_THAT(On(AllGone{}), ElementsAre(Does(StartFront{})));
+  // The next one is innocent.
+  On(FrontStarted{kFront});
+  On(ChildEnded{kFront, Exited(3)});
+  EXPECT_THAT(On(AllGone{}), ElementsAre(Does(Exit{3})));
+}
+
 TEST_F(SupervisionTest, ClearsAllAndStartsAgainWhenTheFrontCrashes) {
   StartWithZygote();
   EXPECT_THAT(On(ChildEnded{kFront, Killed(SIGSEGV)}),

@@ -190,8 +190,8 @@ void Supervisor::ReadFront() {
         continue;
       }
     }
-    HangUp();
     Feed(FrontMisbehaved{"it sent a record that is none"});
+    HangUp();
   }
 }
 
@@ -282,7 +282,7 @@ void Supervisor::Act(const TellFront& action) {
   unsent_.push_back(std::move(unsent));
   Flush();
   if (unsent_.size() > limits::kFrontBacklogMax) {
-    HangUp();
+    unsent_.clear();
     Feed(FrontMisbehaved{"it does not read what it is sent; it hangs"});
   }
 }

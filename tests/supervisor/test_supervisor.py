@@ -17,8 +17,13 @@ def parent(pid):
 
 def descriptors(pid):
     """Number to target of every descriptor of a process."""
-    folder = pathlib.Path(f"/proc/{pid}/fd")
-    return {int(fd.name): os.readlink(fd) for fd in folder.iterdir()}
+    targets = {}
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            targets[int(fd.name)] = os.readlink(fd)
+        except FileNotFoundError:
+            continue  # Closed since.
+    return targets
 
 
 def listening(front):
