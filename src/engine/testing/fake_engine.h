@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -73,17 +74,17 @@ class FakeModel : public Model {
   const FakeModelSpec spec_;
 };
 
-// Loads the given model, or fails with the given status.
+// Loads the given model, once, or fails with the given status.
 class FakeEngine : public Engine {
  public:
   explicit FakeEngine(absl::StatusOr<FakeModelSpec> spec) : spec_(std::move(spec)) {}
   absl::StatusOr<std::unique_ptr<Model>> Load(const LoadOptions&) override {
     if (!spec_.ok()) return spec_.status();
-    return std::make_unique<FakeModel>(*spec_);
+    return std::make_unique<FakeModel>(*std::move(spec_));
   }
 
  private:
-  const absl::StatusOr<FakeModelSpec> spec_;
+  absl::StatusOr<FakeModelSpec> spec_;
 };
 
 }  // namespace tensord::engine
