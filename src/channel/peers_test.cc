@@ -143,10 +143,10 @@ TEST(Peers, HonestOnesNeverTouchTheSameBytesUnordered) {
   std::mt19937 random(11);
   for (uint64_t id = 1; id <= 1000; ++id) {
     front.Send(id, 1 + random() % 3000);
-    while (front.in_flight() >= 4) front.Receive();
-    if (::testing::Test::HasFatalFailure()) break;
+    while (front.in_flight() >= 4 && !HasFatalFailure()) front.Receive();
+    if (HasFatalFailure()) break;
   }
-  while (front.in_flight() > 0 && !::testing::Test::HasFatalFailure()) front.Receive();
+  while (front.in_flight() > 0 && !HasFatalFailure()) front.Receive();
   EXPECT_EQ(front.slots_out(), 0u);
   for (size_t i = 0; i < executors.size(); ++i) {
     EXPECT_TRUE(pair->first.Send(Encode(kIncarnation, ToWorker(StopRecord{}))).ok());
