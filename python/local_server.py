@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -148,6 +149,8 @@ class LocalServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                # The server finds the TensorFlow libraries in the environment that runs this.
+                env={"VIRTUAL_ENV": sys.prefix, **os.environ},
                 start_new_session=True,
             )
         self.tree()
