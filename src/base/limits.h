@@ -27,10 +27,10 @@ inline constexpr int64_t kLoopsMax = 64;  // One per 8 CPUs: a machine of 512.
 
 // wire/
 inline constexpr uint64_t kDecodedBytesMax = 1ull << 31;  // Copied tensors of one request together.
-inline constexpr uint64_t kFilledBytesMax = 256 << 20;    // What a few bytes may ask to fill.
+inline constexpr uint64_t kFilledBytesMax = 64 << 20;     // Elements a request may leave out.
 inline constexpr size_t kJsonNestingMax = 1 << 24;  // One bit each; only in members we ignore.
-inline constexpr size_t kSignaturesMax = 1024;            // Of one model; a model has one to ten.
-inline constexpr int kSignatureRankMax = 254;             // TensorFlow's own limit.
+inline constexpr size_t kSignaturesMax = 1024;      // Of one model; a model has one to ten.
+inline constexpr int kSignatureRankMax = 254;       // TensorFlow's own limit.
 
 // loop/
 inline constexpr int kPostedTasksMax =
@@ -56,6 +56,8 @@ inline constexpr absl::Duration kHeartbeatLost =
     absl::Seconds(3);  // Starved CPUs delay beats 4x and more.
 inline constexpr absl::Duration kLoadWaitMax = absl::Minutes(30);  // Slow disks and large models.
 inline constexpr absl::Duration kRunOverrun = absl::Seconds(30);   // Past the last deadline: kill.
+inline constexpr absl::Duration kStopGrace =
+    absl::Seconds(5);                              // For a told worker to end; then killed.
 inline constexpr int kLogLineBytesMax = 1024;      // Of a worker's stdout and stderr.
 inline constexpr int kLogLinesPerSecondMax = 200;  // A log flood must not fill a disk.
 
@@ -106,7 +108,7 @@ inline constexpr int64_t kBatchRowsMax = 64;  // MLPs are saturated at 8; more c
 inline constexpr uint64_t kBatchBytesMax = kRequestSegmentBytes / 2;  // Two batches a segment.
 inline constexpr int64_t kQueuedCallsMax = 16384;       // 16 connections full of streams.
 inline constexpr uint64_t kQueuedBytesMax = 256 << 20;  // Of inputs, a version; 450 raw images.
-inline constexpr absl::Duration kPatienceMax = absl::Seconds(10);  // Then a patient call is urgent.
+inline constexpr absl::Duration kPatienceMax = absl::Minutes(1);  // Then a patient call is urgent.
 inline constexpr int64_t kPredictionSamplesMin = 20;  // Runs seen before a prediction may refuse.
 inline constexpr absl::Duration kPredictionReach = absl::Minutes(1);  // Later deadlines are met.
 inline constexpr size_t kLanesMax = 64;  // Row shapes of a signature that may form batches at once.

@@ -57,18 +57,19 @@ bool Crowded(const Lane& lane) {
 }
 
 // Newest first, from the head's class: when more dies in the queue than is served, those who came
-// last can still be saved, and soon.
-Filling FillNewestFirst(const Lane& lane, absl::Time now) {
+// last can still be saved.
+Filling FillNewestFirst(const Lane& lane) {
   Filling filling{.lane = &lane};
   std::vector<const Pending*> candidates;
   for (const Pending& call : lane.calls) {
     if (call.criticality != lane.calls.front().criticality) break;
-    if (FinishOf(lane, call.rows, now) <= call.deadline) candidates.push_back(&call);
+    candidates.push_back(&call);
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Pending* a, const Pending* b) { return a->arrived > b->arrived; });
   for (const Pending* call : candidates) {
-    if (filling.full || !filling.Fits(*call)) {
+    if (filling.full) break;
+    if (!filling.Fits(*call)) {
       filling.full = true;
       break;
     }
@@ -106,10 +107,8 @@ Filling FillInOrder(const Lane& lane, absl::Time now, bool crowded, std::vector<
 }
 
 Filling Fill(const Lane& lane, PlanRules rules, absl::Time now, std::vector<CallId>* hopeless) {
-  if (rules.newest_first) {
-    Filling filling = FillNewestFirst(lane, now);
-    if (!filling.batch.empty()) return filling;
-  }
+  const bool known = lane.service != nullptr && lane.service->Mean(1).has_value();
+  if (rules.newest_first && !known) return FillNewestFirst(lane);
   const bool crowded = Crowded(lane);
   Filling filling = FillInOrder(lane, now, crowded, hopeless);
   if (filling.batch.empty() && crowded) {

@@ -50,7 +50,10 @@ struct Lane {
 
 struct PlanRules {
   bool closing = false;       // The queue drains: no waiting for more calls.
-  bool newest_first = false;  // Calls have been dying in the queue: serve those that can be saved.
+  // Calls have been dying in the queue. Where no run times are known, serve the newest first then;
+  // where they are, the order of service keeps its promises and this is of no use: the old would
+  // die after they were admitted.
+  bool newest_first = false;
 };
 
 struct BatchPlan {

@@ -178,14 +178,16 @@ TEST(PlanBatch, SheddableCrowdsDoNotPushAsideCriticalCalls) {
   EXPECT_THAT(PlanOne(queue, Rows(4), At(1), &Learnt()).batch, ElementsAre(1, 2));
 }
 
-TEST(PlanBatch, ServesTheNewestFirstWhenToldTo) {
+TEST(PlanBatch, ServesTheNewestFirstWhenCallsDieAndNothingIsKnown) {
   std::vector<Pending> queue;
   for (int i = 0; i < 5; ++i) {
     queue.push_back(Waiting(static_cast<CallId>(i + 1), 1, At(100 + i)));
     queue.back().arrived = At(i);
   }
-  EXPECT_THAT(PlanOne(queue, Rows(2), At(6), &Learnt(), {.newest_first = true}).batch,
+  EXPECT_THAT(PlanOne(queue, Rows(2), At(6), nullptr, {.newest_first = true}).batch,
               ElementsAre(5, 4));
+  EXPECT_THAT(PlanOne(queue, Rows(2), At(6), &Learnt(), {.newest_first = true}).batch,
+              ElementsAre(1, 2));
 }
 
 TEST(Order, ClassThenDueThenArrival) {
