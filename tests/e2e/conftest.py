@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).parent)]
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+os.environ.setdefault("VIRTUAL_ENV", sys.prefix)
 
 from clients import GrpcClient, RestClient  # noqa: E402
 from local_server import BIN, LocalServer, eventually  # noqa: E402
