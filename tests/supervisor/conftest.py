@@ -83,7 +83,10 @@ class Server:
 
     def wait_for_front(self, other_than=None):
         """The pid of a front that answers."""
-        found = lambda: self.front() not in (None, other_than) and self.front()
+
+        def found():
+            return self.front() not in (None, other_than) and self.front()
+
         return wait_until(found, "a front answers")
 
     def events(self):
