@@ -153,8 +153,13 @@ def test_an_unlisted_source_is_found(tmp_path, monkeypatch):
     folder = tmp_path / "src/sched"
     (folder / "testing").mkdir(parents=True)
     (folder / "CMakeLists.txt").write_text("FILES queue.h queue.cc testing/fake.h\n")
+    (tmp_path / "src/cli").mkdir()
+    (tmp_path / "src/cli/CMakeLists.txt").write_text("main.cc ../sched/testing/shared.cc\n")
     names = ["queue.h", "queue.cc", "testing/fake.h", "my_queue.cc", "testing/other.h"]
-    paths = ["src/sched/CMakeLists.txt"] + [f"src/sched/{n}" for n in names]
+    names.append("testing/shared.cc")
+    paths = ["src/sched/CMakeLists.txt", "src/cli/CMakeLists.txt"] + [
+        f"src/sched/{n}" for n in names
+    ]
     found = [f.path for f in tidy.check_listed(paths)]
     assert found == ["src/sched/my_queue.cc", "src/sched/testing/other.h"]
 
