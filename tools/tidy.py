@@ -17,7 +17,6 @@ from pathlib import Path
 
 import tidy_rules as rules
 
-
 LISTING = "CMakeLists.txt"
 
 
@@ -116,7 +115,7 @@ def check_functions(path, text):
     lines = strip_code(text)
     head = None
     for number, line in enumerate(lines):
-        match = re.match(r"^((?:  )?(?:  )?)(\S.*)$", line)
+        match = re.match(r"^((?:  )?(?:  )?)([^\s}].*)$", line)
         if match and not NOT_A_FUNCTION.match(match.group(2)) and head is None:
             head = (number, match.group(1), "(" in line)
         elif head and "(" in line:
@@ -125,15 +124,20 @@ def check_functions(path, text):
             continue
         stripped = line.rstrip()
         if stripped.endswith("{") and head[2]:
-            end = next(
-                (n for n in range(number + 1, len(lines)) if lines[n].rstrip() == head[1] + "}"),
-                None,
-            )
-            if end is not None and end - head[0] + 1 > rules.FUNCTION_LINES_MAX:
-                words = f"{end - head[0] + 1} lines: {rules.FUNCTION_LINES_MAX} is the limit"
+            length = body_end(lines, number, head[1]) - head[0] + 1
+            if length > rules.FUNCTION_LINES_MAX:
+                words = f"{length} lines: {rules.FUNCTION_LINES_MAX} is the limit"
                 yield Finding("function-size", path, head[0] + 1, words)
-        if stripped.endswith((";", "{", "}", ":", ",")) and not stripped.endswith(","):
+        if stripped.endswith((";", "{", "}", ":")):
             head = None
+
+
+def body_end(lines, start, indent):
+    """The line that closes what opens at `start`, or `start` when that is no function (a lambda)."""
+    for number in range(start + 1, len(lines)):
+        if lines[number].startswith(indent + "}"):
+            return number if lines[number].rstrip() == indent + "}" else start
+    return start
 
 
 def check_notice(path, text):
@@ -197,7 +201,10 @@ def named_in(text, name):
 
 
 def named_by_loop(text, name):
-    """Families such as `foreach(name json proto)` … `${name}_fuzz.cc`."""
+    """Families: `foreach(name json proto)` … `${name}_fuzz.cc`, or `tensord_fuzz(NAME json …)`."""
+    stem, _, family = Path(name).stem.rpartition("_")
+    if family and re.search(rf"\b\w+_{family}\(NAME {re.escape(stem)}\b", text):
+        return True
     for suffix in re.findall(r"\$\{\w+\}([\w./-]+)", text):
         stem = name.removesuffix(suffix)
         if stem != name and re.search(rf"(?<![\w-]){re.escape(Path(stem).name)}(?![\w-])", text):

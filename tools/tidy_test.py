@@ -109,6 +109,12 @@ def test_a_namespace_or_class_is_no_long_function():
     assert rules_of("src/sched/queue.cc", f"class Queue {{\n{members}}};\n") == []
 
 
+def test_a_lambda_is_no_function():
+    inner = "  loop.Post([this] {\n    Step();\n  });\n  Step();\n"
+    functions = "".join(f"void F{i}() {{\n{inner}}}\n" for i in range(30))
+    assert rules_of("src/sched/queue.cc", functions) == []
+
+
 def test_the_notice_and_the_guard_are_missed():
     assert rules_of("src/sched/queue.cc", "int x;\n", notice="") == ["notice"]
     assert rules_of("src/sched/queue.h", "int x;\n") == ["notice"]
