@@ -133,7 +133,7 @@ def check_functions(path, text):
 
 
 def body_end(lines, start, indent):
-    """The line that closes what opens at `start`, or `start` when that is no function (a lambda)."""
+    """The line that closes what opens at `start`; `start` itself for a lambda."""
     for number in range(start + 1, len(lines)):
         if lines[number].startswith(indent + "}"):
             return number if lines[number].rstrip() == indent + "}" else start
