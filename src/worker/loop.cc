@@ -120,6 +120,7 @@ absl::Status Loop::Load(const channel::LoadRecord& record) {
     info.warm_up_microseconds = Microseconds(clock_.Now() - loaded);
     info.warm_up_runs = report.runs;
     info.warnings = std::move(report.warnings);
+    warm_up_inputs_ = std::move(report.kept);
   }
   // What loading and optimising left behind: up to half of a model's memory.
   malloc_trim(0);

@@ -79,9 +79,9 @@ channel::Completion Runner::Make(const channel::Run& run, OwnSegments* own) {
       static_cast<uint64_t>(absl::ToInt64Nanoseconds(clock_.Now() - begun));
   completion.status = result->status();
   Place(run, *region, std::move(result), &completion);
-  if (completion.inputs_retained) {
-    // The runtime still reads from this mapping: it stays for the life of the process.
-    [[maybe_unused]] const auto* kept = own->request.release();
+  if (completion.inputs_retained && own->request != nullptr) {
+    const base::MutexLock lock(&mu_);
+    kept_.push_back(std::move(own->request));
   }
   return completion;
 }

@@ -33,7 +33,7 @@ class Runner {
   Runner(engine::Model* model, const channel::MappedSegment* request,
          const channel::MappedSegment* response);
 
-  // Keeps own.request when the runtime still reads from it afterwards.
+  // Takes own->request over when the runtime still reads from it afterwards.
   channel::Completion Make(const channel::Run& run, OwnSegments* own);
 
   // Writes held outputs to the start of `segment`; forgets them when there is none, and then has no
@@ -63,6 +63,9 @@ class Runner {
 
   base::Mutex mu_;
   std::map<uint64_t, Held> held_ ABSL_GUARDED_BY(mu_);
+  // Segments that the runtime still reads from. It does so for at most the few runs that were on
+  // their way when it first did: from then on the model copies its inputs.
+  std::vector<std::unique_ptr<channel::MappedSegment>> kept_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tensord::worker

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
+#include <iterator>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -46,7 +46,7 @@ absl::StatusOr<tensor::Tensor> Zeros(tensor::DType dtype, const tensor::Shape& s
 }
 
 absl::Status RunZeros(engine::Model& model, size_t signature,
-                      const std::vector<tensor::Shape>& shapes) {
+                      const std::vector<tensor::Shape>& shapes, std::vector<tensor::Tensor>* kept) {
   std::vector<tensor::Tensor> inputs;
   std::vector<tensor::TensorView> views;
   for (size_t i = 0; i < shapes.size(); ++i) {
@@ -58,11 +58,7 @@ absl::Status RunZeros(engine::Model& model, size_t signature,
   }
   const std::unique_ptr<engine::Result> result = model.Run(static_cast<int>(signature), views);
   result->Release();
-  if (result->HoldsInputs()) {
-    // The runtime keeps using these bytes: they stay for the life of the process.
-    [[maybe_unused]] auto* kept =
-        std::make_unique<std::vector<tensor::Tensor>>(std::move(inputs)).release();
-  }
+  if (result->HoldsInputs()) std::ranges::move(inputs, std::back_inserter(*kept));
   return result->status();
 }
 
@@ -96,7 +92,7 @@ WarmUpReport WarmUp(engine::Model& model, std::span<const int64_t> rows) {
       if (shapes.ok()) {
         if (std::find(done.begin(), done.end(), *shapes) != done.end()) continue;
         done.push_back(*shapes);
-        status = RunZeros(model, i, *shapes);
+        status = RunZeros(model, i, *shapes, &report.kept);
         ++report.runs;
       }
       if (status.ok()) continue;

@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "tensor/shape.h"
 #include "tensor/signature.h"
+#include "tensor/tensor.h"
 
 namespace tensord::worker {
 
@@ -24,6 +25,7 @@ absl::StatusOr<std::vector<tensor::Shape>> WarmUpShapes(const tensor::Signature&
 struct WarmUpReport {
   uint32_t runs = 0;
   std::vector<std::string> warnings;
+  std::vector<tensor::Tensor> kept;  // Inputs that the runtime still reads: keep them, too.
 };
 
 // Runs every signature once for each of `rows` with zeros and empty strings, so that the runtime
