@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -20,9 +21,9 @@ struct RunOutcome {
   bool worker_lost = false;  // The status is the worker's death, not the model's answer.
   // In the signature's order; the views point into `bytes`, private memory of this process, already
   // checked: dtypes and dims agree with the byte counts, string tables are well-formed.
-  std::vector<tensor::TensorView> outputs;
-  std::shared_ptr<const tensor::Buffer> bytes;
-  absl::Duration run_time;  // Inside the runtime, as the worker measured it.
+  std::vector<tensor::TensorView> outputs = {};
+  std::shared_ptr<const tensor::Buffer> bytes = {};
+  absl::Duration run_time = {};  // Inside the runtime, as the worker measured it.
 };
 
 using RunDone = absl::AnyInvocable<void(RunOutcome)>;
@@ -44,8 +45,11 @@ struct RunSpec {
 class Worker {
  public:
   virtual ~Worker() = default;
-  // How many more runs it takes now; 0 when all executors are busy or it is dying.
+  // How many more runs it takes now; 0 when it has all it can hold or is dying.
   virtual int Free() const = 0;
+  // How many runs it makes at once. It may take more: those are staged in it, behind the others,
+  // so that an executor that ends a short run has the next one at hand.
+  virtual int Executors() const { return std::numeric_limits<int>::max(); }
   // Hands one run over. `done` runs exactly once, never inside this call, and also when the worker
   // dies. RESOURCE_EXHAUSTED as an outcome when the tensors fit no segment.
   // REQUIRES: Free() > 0.
