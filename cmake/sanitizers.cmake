@@ -4,6 +4,7 @@
 # Compile options of everything we write, as one interface library.
 set(TENSORD_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize=: address,undefined or thread")
 option(TENSORD_WERROR "Warnings are errors" ON)
+option(TENSORD_FUZZ "Fuzz targets become libFuzzer programs (Clang)" OFF)
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -33,4 +34,8 @@ endif()
 find_program(TENSORD_MOLD mold)
 if(TENSORD_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_link_options(tensord_flags INTERFACE -fuse-ld=mold)
+endif()
+# A fuzzer needs to see which branches of our code an input takes.
+if(TENSORD_FUZZ)
+  target_compile_options(tensord_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
