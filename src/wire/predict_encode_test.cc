@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/limits.h"
 #include "tensord/predict.pb.h"
 #include "wire/tensor_walk.h"
 #include "wire/testing/tensors.h"
@@ -102,7 +101,8 @@ TEST(EncodePredictResponse, WhatIsEncodedDecodesToTheSameBytes) {
     for (const bool as_content : {false, true}) {
       const std::string bytes = EncodeOne(tensor, as_content).SerializeAsString();
       const std::string_view pieces[] = {bytes};
-      const auto decoded = DecodeTensor(pieces, limits::kDecodedBytesMax);
+      DecodeBudget budget;
+      const auto decoded = DecodeTensor(pieces, &budget);
       ASSERT_TRUE(decoded.ok()) << decoded.status();
       EXPECT_EQ(decoded->view.dtype, tensor.dtype);
       EXPECT_EQ(decoded->view.shape, tensor.shape);

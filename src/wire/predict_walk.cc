@@ -106,15 +106,14 @@ void KeepLast(std::vector<Entry>* entries) {
 }
 
 absl::Status DecodeInputs(const std::vector<Entry>& entries, tensor::PredictRequest* request) {
-  uint64_t bytes_left = limits::kDecodedBytesMax;
+  DecodeBudget budget;
   request->inputs.reserve(entries.size());
   for (const Entry& entry : entries) {
-    absl::StatusOr<DecodedTensor> tensor = DecodeTensor(entry.pieces, bytes_left);
+    absl::StatusOr<DecodedTensor> tensor = DecodeTensor(entry.pieces, &budget);
     if (!tensor.ok()) {
       return base::WithContext(tensor.status(),
                                base::Cat("tensor parsing error: ", entry.name, ": "));
     }
-    bytes_left -= tensor->owned.buffer.size();
     request->inputs.push_back({entry.name, tensor->view});
     if (tensor->owned.dtype != tensor::DType::kInvalid) {
       request->decoded.push_back(std::move(tensor->owned));

@@ -46,7 +46,8 @@ struct Decoded {
 absl::StatusOr<Decoded> DecodeBytes(std::string bytes) {
   Decoded decoded{.bytes = std::move(bytes), .tensor = {}};
   const std::string_view pieces[] = {decoded.bytes};
-  auto tensor = DecodeTensor(pieces, limits::kDecodedBytesMax);
+  DecodeBudget budget;
+  auto tensor = DecodeTensor(pieces, &budget);
   if (!tensor.ok()) return tensor.status();
   decoded.tensor = *std::move(tensor);
   return decoded;
@@ -273,8 +274,14 @@ TEST(DecodeTensor, CopiesStayInsideTheRequestsBudget) {
   tf::TensorProto proto = Proto(tf::DT_INT32, {4});
   const std::string bytes = proto.SerializeAsString();
   const std::string_view pieces[] = {bytes};
-  EXPECT_TRUE(DecodeTensor(pieces, 16).ok());
-  EXPECT_THAT(Text(DecodeTensor(pieces, 15).status()), HasSubstr("decoding needs 16 bytes"));
+  DecodeBudget budget{.bytes = 20, .filled_bytes = 100};
+  EXPECT_TRUE(DecodeTensor(pieces, &budget).ok());
+  EXPECT_EQ(budget.bytes, 4u);
+  EXPECT_EQ(budget.filled_bytes, 84u);
+  EXPECT_THAT(Text(DecodeTensor(pieces, &budget).status()), HasSubstr("decoding needs 16 bytes"));
+  budget = {.bytes = 20, .filled_bytes = 15};
+  EXPECT_THAT(Text(DecodeTensor(pieces, &budget).status()),
+              HasSubstr("leave 16 bytes to be filled"));
 }
 
 tf::serving::PredictRequest HalfPlusTwo() {

@@ -80,10 +80,10 @@ absl::StatusOr<std::vector<Endpoint>> MakeEndpoints(
 }
 
 absl::StatusOr<tensor::Tensor> MakeDefault(const tf::TensorProto& proto, const Endpoint& input,
-                                           uint64_t bytes_max) {
+                                           DecodeBudget* budget) {
   const std::string bytes = proto.SerializeAsString();
   const std::string_view pieces[] = {bytes};
-  ASSIGN_OR_RETURN(DecodedTensor decoded, DecodeTensor(pieces, bytes_max));
+  ASSIGN_OR_RETURN(DecodedTensor decoded, DecodeTensor(pieces, budget));
   if (decoded.view.dtype != input.dtype) {
     return absl::InvalidArgumentError(base::Cat("the default is ",
                                                 tensor::DTypeName(decoded.view.dtype),
@@ -98,27 +98,26 @@ absl::StatusOr<tensor::Tensor> MakeDefault(const tf::TensorProto& proto, const E
   return copy;
 }
 
-absl::Status AddDefaults(const tf::SignatureDef& def, uint64_t* bytes_left, Signature* signature) {
+absl::Status AddDefaults(const tf::SignatureDef& def, DecodeBudget* budget, Signature* signature) {
   for (const auto& [name, proto] : def.defaults()) {
     const int index = signature->InputIndex(name);
     if (index < 0) continue;  // TensorFlow ignores it, too.
     Endpoint& input = signature->inputs[static_cast<size_t>(index)];
-    absl::StatusOr<tensor::Tensor> value = MakeDefault(proto, input, *bytes_left);
+    absl::StatusOr<tensor::Tensor> value = MakeDefault(proto, input, budget);
     if (!value.ok()) {
       return base::WithContext(value.status(), base::Cat("default of input \"", name, "\": "));
     }
-    *bytes_left -= std::min<uint64_t>(*bytes_left, value->buffer.size());
     input.default_value = *std::move(value);
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<Signature> MakeSignature(const std::string& name, const tf::SignatureDef& def,
-                                        uint64_t* bytes_left) {
+                                        DecodeBudget* budget) {
   Signature signature{.name = name, .method_name = def.method_name(), .inputs = {}, .outputs = {}};
   ASSIGN_OR_RETURN(signature.inputs, MakeEndpoints("input", def.inputs()));
   ASSIGN_OR_RETURN(signature.outputs, MakeEndpoints("output", def.outputs()));
-  RETURN_IF_ERROR(AddDefaults(def, bytes_left, &signature));
+  RETURN_IF_ERROR(AddDefaults(def, budget, &signature));
   return signature;
 }
 
@@ -140,11 +139,11 @@ absl::StatusOr<tensor::SignatureList> ParseSignatures(std::string_view signature
     return absl::InvalidArgumentError(
         base::Cat("the model has more than ", limits::kSignaturesMax, " signatures"));
   }
-  uint64_t bytes_left = limits::kFilledBytesMax;
+  DecodeBudget budget;
   tensor::SignatureList signatures;
   signatures.reserve(map.signature_def().size());
   for (const auto& [name, def] : map.signature_def()) {
-    absl::StatusOr<Signature> signature = MakeSignature(name, def, &bytes_left);
+    absl::StatusOr<Signature> signature = MakeSignature(name, def, &budget);
     if (!signature.ok()) {
       return base::WithContext(signature.status(), base::Cat("signature \"", name, "\": "));
     }

@@ -145,20 +145,26 @@ std::span<const std::byte> BytesOf(std::string_view text) {
   return std::as_bytes(std::span<const char>(text.data(), text.size()));
 }
 
-// Every string once more than `values` gives, or more zeros than the message has bytes, is memory
-// that a few bytes on the wire ask for.
-absl::Status CheckFill(uint64_t filled_bytes) {
-  if (filled_bytes <= limits::kFilledBytesMax) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      base::Cat("the values given leave ", filled_bytes,
-                " bytes to be filled with the last one; the limit is ", limits::kFilledBytesMax,
-                ": send all values"));
+// Filling asks for memory that a few bytes on the wire do not justify.
+absl::Status DrawFill(uint64_t filled_bytes, DecodeBudget* budget) {
+  if (filled_bytes > budget->filled_bytes) {
+    return absl::InvalidArgumentError(
+        base::Cat("the values given leave ", filled_bytes,
+                  " bytes to be filled with the last one, where the request may still fill ",
+                  budget->filled_bytes, ": send all values"));
+  }
+  budget->filled_bytes -= filled_bytes;
+  return absl::OkStatus();
 }
 
-absl::Status CheckBudget(uint64_t bytes, uint64_t bytes_max) {
-  if (bytes <= bytes_max) return absl::OkStatus();
-  return absl::InvalidArgumentError(base::Cat(
-      "decoding needs ", bytes, " bytes where the request's tensors may still take ", bytes_max));
+absl::Status Draw(uint64_t bytes, DecodeBudget* budget) {
+  if (bytes > budget->bytes) {
+    return absl::InvalidArgumentError(
+        base::Cat("decoding needs ", bytes, " bytes where the request's tensors may still take ",
+                  budget->bytes));
+  }
+  budget->bytes -= bytes;
+  return absl::OkStatus();
 }
 
 // Writes the values of one numeric field, in wire order, until the tensor is full.
@@ -238,7 +244,7 @@ bool IsPackedForm(const Seen& seen, const ValueField& field, DType dtype, uint64
 }
 
 absl::StatusOr<DecodedTensor> FromContent(DType dtype, const Shape& shape, std::string_view content,
-                                          uint64_t bytes, uint64_t bytes_max) {
+                                          uint64_t bytes, DecodeBudget* budget) {
   if (content.size() != bytes) {
     return absl::InvalidArgumentError(
         base::Cat("tensor_content holds ", content.size(), " bytes where a ", DTypeName(dtype),
@@ -246,7 +252,7 @@ absl::StatusOr<DecodedTensor> FromContent(DType dtype, const Shape& shape, std::
   }
   DecodedTensor result{.view = {dtype, shape, BytesOf(content)}, .owned = {}};
   if (dtype != DType::kBool || AllBelow(content, 2)) return result;
-  RETURN_IF_ERROR(CheckBudget(bytes, bytes_max));
+  RETURN_IF_ERROR(Draw(bytes, budget));
   result.owned = {dtype, shape, tensor::Buffer(bytes)};
   std::span<std::byte> out = result.owned.buffer.bytes();
   for (size_t i = 0; i < out.size(); ++i) out[i] = std::byte{content[i] != 0};
@@ -256,20 +262,20 @@ absl::StatusOr<DecodedTensor> FromContent(DType dtype, const Shape& shape, std::
 
 absl::StatusOr<DecodedTensor> FixedWidth(std::span<const std::string_view> pieces,
                                          const Fields& fields, const Shape& shape,
-                                         uint64_t bytes_max) {
+                                         DecodeBudget* budget) {
   const auto dtype = static_cast<DType>(fields.dtype);
   const ValueField field = *ValueFieldOf(dtype);
   ASSIGN_OR_RETURN(const uint64_t bytes, tensor::FixedBytes(dtype, shape));
   if (bytes > 0 && !fields.content.empty()) {
-    return FromContent(dtype, shape, fields.content, bytes, bytes_max);
+    return FromContent(dtype, shape, fields.content, bytes, budget);
   }
   const Seen& seen = fields.values[field.number];
   if (IsPackedForm(seen, field, dtype, bytes)) {
     return DecodedTensor{.view = {dtype, shape, BytesOf(seen.last)}, .owned = {}};
   }
   const uint64_t brought = seen.payload_bytes * sizeof(uint64_t);  // Never below what is written.
-  RETURN_IF_ERROR(CheckFill(bytes > brought ? bytes - brought : 0));
-  RETURN_IF_ERROR(CheckBudget(bytes, bytes_max));
+  RETURN_IF_ERROR(DrawFill(bytes > brought ? bytes - brought : 0, budget));
+  RETURN_IF_ERROR(Draw(bytes, budget));
   DecodedTensor result;
   result.owned = {dtype, shape, tensor::Buffer(bytes)};
   ValueSink sink(result.owned.buffer.bytes(), field, dtype == DType::kBool);
@@ -280,7 +286,7 @@ absl::StatusOr<DecodedTensor> FixedWidth(std::span<const std::string_view> piece
 }
 
 absl::StatusOr<DecodedTensor> EmptyStrings(const Shape& shape, uint64_t payload_bytes,
-                                           uint64_t bytes_max) {
+                                           DecodeBudget* budget) {
   const auto elements = static_cast<uint64_t>(shape.elements());
   const uint64_t bytes = tensor::PackedStringBytes(elements, payload_bytes);
   if (bytes > limits::kTensorBytesMax) {
@@ -288,7 +294,7 @@ absl::StatusOr<DecodedTensor> EmptyStrings(const Shape& shape, uint64_t payload_
                                                 " needs ", bytes, " bytes; the limit is ",
                                                 limits::kTensorBytesMax));
   }
-  RETURN_IF_ERROR(CheckBudget(bytes, bytes_max));
+  RETURN_IF_ERROR(Draw(bytes, budget));
   DecodedTensor result;
   result.owned = {DType::kString, shape, tensor::Buffer(bytes)};
   result.view = result.owned.view();
@@ -297,7 +303,7 @@ absl::StatusOr<DecodedTensor> EmptyStrings(const Shape& shape, uint64_t payload_
 
 // tensor_content of strings: all lengths as varints, then all bytes.
 absl::StatusOr<DecodedTensor> StringsFromContent(const Shape& shape, std::string_view content,
-                                                 uint64_t bytes_max) {
+                                                 DecodeBudget* budget) {
   const auto elements = static_cast<uint64_t>(shape.elements());
   std::string_view rest = content;
   uint64_t payload_bytes = 0;
@@ -313,7 +319,7 @@ absl::StatusOr<DecodedTensor> StringsFromContent(const Shape& shape, std::string
     return absl::InvalidArgumentError(base::Cat(
         "tensor_content holds ", rest.size(), " bytes behind lengths that sum to ", payload_bytes));
   }
-  ASSIGN_OR_RETURN(DecodedTensor result, EmptyStrings(shape, payload_bytes, bytes_max));
+  ASSIGN_OR_RETURN(DecodedTensor result, EmptyStrings(shape, payload_bytes, budget));
   tensor::StringWriter writer(result.owned.buffer.bytes(), elements);
   std::string_view lengths = content;
   for (uint64_t i = 0; i < elements; ++i) {
@@ -340,10 +346,10 @@ void ForEachString(std::span<const std::string_view> pieces, uint64_t count, Vis
 
 absl::StatusOr<DecodedTensor> Strings(std::span<const std::string_view> pieces,
                                       const Fields& fields, const Shape& shape,
-                                      uint64_t bytes_max) {
+                                      DecodeBudget* budget) {
   const auto elements = static_cast<uint64_t>(shape.elements());
   if (elements > 0 && !fields.content.empty()) {
-    return StringsFromContent(shape, fields.content, bytes_max);
+    return StringsFromContent(shape, fields.content, budget);
   }
   uint64_t given = 0;
   uint64_t payload_bytes = 0;
@@ -354,12 +360,10 @@ absl::StatusOr<DecodedTensor> Strings(std::span<const std::string_view> pieces,
     last = value;
   });
   const uint64_t missing = elements - given;
-  if (missing > limits::kFilledBytesMax || missing * last.size() > limits::kFilledBytesMax ||
-      missing * sizeof(uint64_t) > limits::kFilledBytesMax) {
-    RETURN_IF_ERROR(CheckFill(missing * std::max<uint64_t>(last.size(), sizeof(uint64_t))));
-  }
+  // Below 2^62: an element count and a length inside one message.
+  RETURN_IF_ERROR(DrawFill(missing * std::max<uint64_t>(last.size(), sizeof(uint64_t)), budget));
   payload_bytes += missing * last.size();
-  ASSIGN_OR_RETURN(DecodedTensor result, EmptyStrings(shape, payload_bytes, bytes_max));
+  ASSIGN_OR_RETURN(DecodedTensor result, EmptyStrings(shape, payload_bytes, budget));
   tensor::StringWriter writer(result.owned.buffer.bytes(), elements);
   ForEachString(pieces, elements, [&](std::string_view value) { writer.Add(value); });
   for (uint64_t i = 0; i < missing; ++i) writer.Add(last);
@@ -383,15 +387,15 @@ absl::Status CheckDType(uint64_t number) {
 }  // namespace
 
 absl::StatusOr<DecodedTensor> DecodeTensor(std::span<const std::string_view> pieces,
-                                           uint64_t bytes_max) {
+                                           DecodeBudget* budget) {
   Fields fields;
   for (const std::string_view piece : pieces) RETURN_IF_ERROR(Walk(piece, &fields));
   RETURN_IF_ERROR(CheckDType(fields.dtype));
   ASSIGN_OR_RETURN(const Shape shape, Shape::Make({fields.dims.data(), fields.rank}));
   if (static_cast<DType>(fields.dtype) == DType::kString) {
-    return Strings(pieces, fields, shape, bytes_max);
+    return Strings(pieces, fields, shape, budget);
   }
-  return FixedWidth(pieces, fields, shape, bytes_max);
+  return FixedWidth(pieces, fields, shape, budget);
 }
 
 }  // namespace tensord::wire

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "base/limits.h"
 #include "tensor/tensor.h"
 
 namespace tensord::wire {
@@ -20,11 +21,18 @@ struct DecodedTensor {
   tensor::Tensor owned;
 };
 
+// What the tensors of one request may still take beyond the request's own bytes; decoding draws
+// from it.
+struct DecodeBudget {
+  uint64_t bytes = limits::kDecodedBytesMax;        // For copies.
+  uint64_t filled_bytes = limits::kFilledBytesMax;  // Of these, for elements nobody sent.
+};
+
 // Walks one serialized tensorflow.TensorProto, given in one or more pieces that protobuf would
 // merge into one message. No copy when tensor_content, or one packed value field, is already the
-// packed form. What must be copied may take bytes_max bytes at most.
+// packed form.
 // INVALID_ARGUMENT says what was expected and what came; the caller adds the input's name.
 absl::StatusOr<DecodedTensor> DecodeTensor(std::span<const std::string_view> pieces,
-                                           uint64_t bytes_max);
+                                           DecodeBudget* budget);
 
 }  // namespace tensord::wire
