@@ -23,6 +23,7 @@ class NullWorker final : public fleet::Worker {
   explicit NullWorker(int executors, int64_t rows_max)
       : executors_(executors), rows_(Floats({rows_max, 4}, 0)) {}
   int Free() const override { return executors_ - static_cast<int>(out_.size()); }
+  int Executors() const override { return executors_; }
   void Submit(fleet::RunSpec spec, fleet::RunDone done) override {
     int64_t rows = 0;
     for (const tensor::TensorView& piece : spec.inputs[0]) rows += piece.shape.dim(0);

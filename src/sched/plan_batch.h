@@ -49,7 +49,7 @@ struct Lane {
 };
 
 struct PlanRules {
-  bool closing = false;       // The queue drains: no waiting for more calls.
+  bool closing = false;  // The queue drains: no waiting for more calls.
   // Calls have been dying in the queue. Where no run times are known, serve the newest first then;
   // where they are, the order of service keeps its promises and this is of no use: the old would
   // die after they were admitted.

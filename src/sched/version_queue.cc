@@ -174,12 +174,15 @@ VersionQueue::Refusal VersionQueue::Refuse(const Call& call, uint64_t bytes) {
   switch (admission.verdict) {
     case Verdict::kAdmit:
       return {};
-    case Verdict::kFull:
-      return {absl::ResourceExhaustedError(base::Cat(
-                  "the queue of ", Name(), " is full (", queue.calls, " calls, ", queue.bytes,
-                  " bytes wait", workers_.live() == 0 ? ", no worker is ready" : "",
-                  "); try again in ", Milliseconds(after))),
-              after, &Stats::refused_full};
+    case Verdict::kFull: {
+      const bool down = workers_.live() == 0;
+      return {
+          absl::Status(down ? absl::StatusCode::kUnavailable : absl::StatusCode::kResourceExhausted,
+                       base::Cat("the queue of ", Name(), " is full (", queue.calls, " calls, ",
+                                 queue.bytes, " bytes wait", down ? ", no worker is ready" : "",
+                                 "); try again in ", Milliseconds(after))),
+          after, &Stats::refused_full};
+    }
     case Verdict::kLate:
       return {absl::ResourceExhaustedError(base::Cat(
                   Name(), " is overloaded: the answer would come in about ",
@@ -233,8 +236,8 @@ VersionQueue::Refusal VersionQueue::RefuseByBatches(const Call& call) {
 std::optional<Forecast> VersionQueue::ForecastOf(const Call& call) {
   const absl::Time now = timers_.Now();
   if (call.deadline - now > limits::kPredictionReach) return std::nullopt;
-  const int64_t capacity = workers_.capacity();
-  if (capacity == 0) return std::nullopt;
+  const int64_t executors = workers_.executors();
+  if (executors == 0) return std::nullopt;
   const SignaturePolicy& policy = policies_[static_cast<size_t>(call.signature)];
   const CallLane& lane = LaneOf(call);
   int64_t rows = std::max<int64_t>(1, call.rows);
@@ -244,7 +247,7 @@ std::optional<Forecast> VersionQueue::ForecastOf(const Call& call) {
   const Pending pending{.criticality = call.criticality,
                         .arrived = call.arrived,
                         .due = DueTime(call.arrived, call.deadline)};
-  return Forecast{.wait = WorkBefore(pending) / capacity, .run = *run};
+  return Forecast{.wait = WorkBefore(pending) / executors, .run = *run};
 }
 
 // Executor time until a call that were queued now would start, as far as it is known: what is left

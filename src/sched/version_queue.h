@@ -92,6 +92,7 @@ class VersionQueue {
   void Expire(CallEntry& entry);
   void DropHopeless(const std::vector<CallId>& ids);
   void RunSuspects();
+  WorkerSlot* PickWorker();
   bool RunNext();
   void Run(WorkerSlot& slot, std::span<const CallId> ids, const Lane* lane, int64_t pad_rows);
   void OnOutcome(std::unique_ptr<Batch> batch, fleet::RunOutcome outcome);

@@ -107,6 +107,33 @@ TEST_F(VersionQueueTest, WhatQueuesUpBehindARunIsTheNextBatch) {
   EXPECT_EQ(answers_[3].queued, absl::Milliseconds(1));
 }
 
+TEST_F(VersionQueueTest, OnlyRunsKnownToBeShortAreStagedBehindABusyExecutor) {
+  Make();
+  FakeWorker& worker = AddWorker();
+  worker.staged_max = 1;
+  absl::Duration time = absl::Microseconds(100);
+  worker.time = [&](const FakeRun&) { return time; };
+  Submit(1);
+  Submit(2);
+  EXPECT_EQ(worker.out(), 1u) << "nothing is known yet";
+  timers_.Advance(absl::Seconds(1));
+  int name = 2;
+  const auto run_many = [&] {
+    for (int i = 0; i < 40; ++i) {
+      Submit(++name);
+      timers_.Advance(absl::Seconds(1));
+    }
+    Submit(++name);
+    Submit(++name);
+  };
+  run_many();
+  EXPECT_EQ(worker.out(), 2u);
+  timers_.Advance(absl::Seconds(1));
+  time = absl::Milliseconds(5);
+  run_many();
+  EXPECT_EQ(worker.out(), 1u);
+}
+
 TEST_F(VersionQueueTest, OtherRowShapesGoToTheirOwnBatch) {
   Make();
   FakeWorker& worker = AddWorker();

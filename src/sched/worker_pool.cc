@@ -8,6 +8,14 @@
 #include "base/check.h"
 
 namespace tensord::sched {
+namespace {
+
+// Runs that would start at once.
+int Idle(const WorkerSlot& slot) {
+  return std::min(slot.worker->Free(), slot.worker->Executors() - slot.running);
+}
+
+}  // namespace
 
 void WorkerPool::Add(fleet::Worker* worker) {
   for (const auto& slot : slots_) TENSORD_CHECK(slot->removed || slot->worker != worker);
@@ -41,7 +49,20 @@ void WorkerPool::DropUnused() {
   std::erase_if(slots_, [](const auto& slot) { return slot->removed && slot->running == 0; });
 }
 
-WorkerSlot* WorkerPool::Pick() const {
+WorkerSlot* WorkerPool::PickIdle() const {
+  WorkerSlot* best = nullptr;
+  int best_idle = 0;
+  for (const auto& slot : slots_) {
+    if (slot->lost || slot.get() == quiet_) continue;
+    const int idle = Idle(*slot);
+    if (idle <= best_idle) continue;
+    best = slot.get();
+    best_idle = idle;
+  }
+  return best;
+}
+
+WorkerSlot* WorkerPool::PickStaging() const {
   WorkerSlot* best = nullptr;
   int best_free = 0;
   for (const auto& slot : slots_) {
@@ -69,12 +90,14 @@ int64_t WorkerPool::live() const {
   return std::count_if(slots_.begin(), slots_.end(), [](const auto& slot) { return !slot->lost; });
 }
 
-int64_t WorkerPool::capacity() const {
-  int64_t capacity = 0;
+int64_t WorkerPool::executors() const {
+  int64_t executors = 0;
   for (const auto& slot : slots_) {
-    if (!slot->lost) capacity += slot->running + std::max(0, slot->worker->Free());
+    if (slot->lost) continue;
+    const int at_once = slot->running + std::max(0, slot->worker->Free());
+    executors += std::min(at_once, slot->worker->Executors());
   }
-  return capacity;
+  return executors;
 }
 
 }  // namespace tensord::sched

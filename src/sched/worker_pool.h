@@ -30,16 +30,19 @@ class WorkerPool {
   // No further runs for this one.
   void MarkLost(WorkerSlot& slot);
 
-  // The least busy worker that takes a run now, the quiet one left out; nullptr when there is none.
-  WorkerSlot* Pick() const;
+  // A worker with an idle executor, that with most of them, the quiet one left out; nullptr when
+  // there is none.
+  WorkerSlot* PickIdle() const;
+  // A worker that takes a run although its executors are busy: the run is staged there.
+  WorkerSlot* PickStaging() const;
   // Chooses the quiet one if there is none yet. It is returned once nothing runs there and it takes
   // a run; nullptr before.
   WorkerSlot* PickQuiet();
   void EndQuiet() { quiet_ = nullptr; }
 
   int64_t live() const;
-  // Runs that could be out at once: those that are and those that would be taken.
-  int64_t capacity() const;
+  // Runs that are made at once when there are enough.
+  int64_t executors() const;
 
  private:
   void DropUnused();

@@ -51,7 +51,10 @@ class FakeWorker final : public fleet::Worker {
   std::function<void()> on_free;   // After an outcome.
   std::function<void()> on_death;  // Before the outcomes of what was out.
 
-  int Free() const override { return alive_ ? executors_ - static_cast<int>(out_.size()) : 0; }
+  int Free() const override {
+    return alive_ ? executors_ + staged_max - static_cast<int>(out_.size()) : 0;
+  }
+  int Executors() const override { return executors_; }
 
   void Submit(fleet::RunSpec spec, fleet::RunDone done) override {
     TENSORD_CHECK(Free() > 0);
@@ -88,6 +91,9 @@ class FakeWorker final : public fleet::Worker {
   bool alive() const { return alive_; }
   size_t out() const { return out_.size(); }
 
+  // Runs taken beyond the executors. They are imagined to run at once, too: only who gets what
+  // matters here.
+  int staged_max = 0;
   std::vector<FakeRun> runs;  // All that were ever started.
 
  private:
