@@ -57,7 +57,12 @@ inline constexpr absl::Duration kHeartbeatLost =
 inline constexpr absl::Duration kLoadWaitMax = absl::Minutes(30);  // Slow disks and large models.
 inline constexpr absl::Duration kRunOverrun = absl::Seconds(30);   // Past the last deadline: kill.
 inline constexpr absl::Duration kStopGrace =
-    absl::Seconds(5);                              // For a told worker to end; then killed.
+    absl::Seconds(5);  // For a told worker to end; then killed.
+inline constexpr absl::Duration kZygoteRestartFirst =
+    absl::Milliseconds(100);  // Doubled each death.
+inline constexpr absl::Duration kZygoteRestartMax =
+    absl::Seconds(30);                        // A broken runtime is retried.
+inline constexpr size_t kEarlyEndsMax = 256;  // Ends heard of before the fork was; a burst at most.
 inline constexpr int kLogLineBytesMax = 1024;      // Of a worker's stdout and stderr.
 inline constexpr int kLogLinesPerSecondMax = 200;  // A log flood must not fill a disk.
 
@@ -112,6 +117,10 @@ inline constexpr absl::Duration kPatienceMax = absl::Minutes(1);  // Then a pati
 inline constexpr int64_t kPredictionSamplesMin = 20;  // Runs seen before a prediction may refuse.
 inline constexpr absl::Duration kPredictionReach = absl::Minutes(1);  // Later deadlines are met.
 inline constexpr size_t kLanesMax = 64;  // Row shapes of a signature that may form batches at once.
+
+// serve/
+inline constexpr absl::Duration kStartPoll =
+    absl::Milliseconds(20);  // While the alias waits for its models.
 
 // front/: connections
 inline constexpr int kConnectionsMax = 10'000;    // A listener; ~20 KiB each when idle on HTTP/2.

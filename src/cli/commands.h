@@ -24,6 +24,9 @@ int Front(const Arguments& arguments);
 // `tensord version`
 int Version(const Arguments& arguments);
 
+// `tensord bench`: load on a server, and what it took.
+int Bench(const Arguments& arguments);
+
 // `tensord docs config`: the page docs/config.md on stdout.
 int Docs(const Arguments& arguments);
 

@@ -20,6 +20,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"serve", Serve, "serve models over gRPC and REST; `tensord serve --help` lists its options"},
     {"version", Version, "print the versions of tensord and of the TensorFlow it finds"},
+    {"bench", Bench, "put a server under load; `tensord bench --help` lists its options"},
     {"docs", Docs, "print a generated page of the documentation"},
     {"front", Front, ""},
 };

@@ -56,7 +56,7 @@ inline constexpr std::array<MetricRow, static_cast<size_t>(Metric::kCount)> kMet
      "Microseconds from a call's arrival in the queue to its run."},
     {"tensord_version_state", MetricKind::kGauge, "model_name,version,state",
      "1 for the state a version is in."},
-    {"tensord_worker_restarts_total", MetricKind::kCounter, "model_name,version",
+    {"tensord_worker_restarts", MetricKind::kGauge, "model_name,version",
      "Workers started again after a death."},
     {"tensord_worker_lost_runs_total", MetricKind::kCounter, "model_name,version",
      "Runs whose worker died."},

@@ -8,10 +8,8 @@
 
 namespace tensord::serve {
 
-// The front's whole life: builds the server around the sockets, says kFrontReady to the supervisor
-// once it accepts, serves until kDrain, and gives the exit code of the process. Any code it gives
-// ends the server with that code; a crash has the supervisor start the front again.
-// REQUIRES: the log is started; called once, in the only thread of the process.
+// The front process: serves until it is told to drain, and gives the process's exit code: 0 after a
+// drain, 1 when it cannot start, 255 when it was started as the original and a model failed.
 int RunFront(const config::ServerOptions& options, const supervisor::FrontSockets& sockets);
 
 }  // namespace tensord::serve

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fleet/worker.h"
+
+// Joining the pieces of a run's inputs along dim 0, straight into shared memory. Pure.
+namespace tensord::fleet {
+
+// One input of a run as the worker will see it.
+struct PackedInput {
+  tensor::DType dtype = tensor::DType::kInvalid;
+  tensor::Shape shape;
+  uint64_t offset = 0;  // From the start of the run's region; a multiple of 64.
+  uint64_t bytes = 0;
+};
+
+struct PackedRun {
+  std::vector<PackedInput> inputs;
+  uint64_t bytes = 0;  // Of the whole region.
+};
+
+// Where everything goes. INVALID_ARGUMENT when a string table is broken or a joined shape is too
+// large. REQUIRES: what RunSpec says of its pieces.
+absl::StatusOr<PackedRun> LayOut(const RunSpec& spec);
+
+// Writes all pieces. REQUIRES: `region` has plan.bytes; the plan is LayOut(spec).
+void Pack(const RunSpec& spec, const PackedRun& plan, std::span<std::byte> region);
+
+}  // namespace tensord::fleet

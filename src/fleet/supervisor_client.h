@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "base/unique_fd.h"
+#include "channel/control.h"
+#include "channel/packet_socket.h"
+#include "loop/event_loop.h"
+
+namespace tensord::fleet {
+
+// The front's socket to its supervisor. Threads: the control loop.
+class SupervisorClient {
+ public:
+  // `record` gets what the supervisor says, with the descriptor that rides along, if any; `gone`
+  // runs once when the supervisor has ended: the front must end, too.
+  using OnRecord = absl::AnyInvocable<void(const channel::ControlRecord&, base::UniqueFd)>;
+
+  SupervisorClient(loop::EventLoop& loop, base::UniqueFd socket, OnRecord record, loop::Task gone);
+
+  void Send(const channel::ControlRecord& record);
+
+ private:
+  void OnReadable();
+  void Gone();
+
+  channel::PacketSocket socket_;
+  OnRecord record_;
+  loop::Task gone_;
+  loop::EventLoop::Watch watch_;
+};
+
+}  // namespace tensord::fleet

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "channel/record.h"
+#include "channel/segment.h"
+#include "tensor/signature.h"
+#include "tensor/tensor.h"
+
+// Taking outputs out of memory that a worker can still change.
+namespace tensord::fleet {
+
+// Where a run was allowed to put its outputs.
+struct Region {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+
+struct Unpacked {
+  // Into `bytes`, in the signature's order; empty views for outputs that are not dense.
+  std::vector<tensor::TensorView> outputs;
+  std::shared_ptr<const tensor::Buffer> bytes;
+};
+
+// Copies the outputs out, then checks the copies. INVALID_ARGUMENT for whatever was not agreed
+// (another count or dtype than the signature's, a place outside the region, a broken string table):
+// the worker must be ended.
+absl::StatusOr<Unpacked> Unpack(const channel::Completion& completion,
+                                const tensor::Signature& signature, const Region& region,
+                                const channel::ResponseSegment& segment);
+
+}  // namespace tensord::fleet

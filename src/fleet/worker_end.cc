@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "fleet/death.h"
+#include "fleet/worker_handle.h"
+
+// The ways in which a worker ends.
+namespace tensord::fleet {
+
+void WorkerHandle::Stop() {
+  if (state_ == State::kEnded || stop_asked_) return;
+  stop_asked_ = true;
+  if (state_ == State::kStarting || state_ == State::kLoading) return Kill("it is not wanted");
+  if (state_ != State::kReady) return;
+  Flush();
+  SendRecord(channel::StopRecord{});
+  absl::Time last = loop_.Now();
+  for (const auto& [id, out] : out_) last = std::max(last, out.deadline);
+  stop_by_ = last + limits::kStopGrace;
+}
+
+void WorkerHandle::OnDying() {
+  state_ = State::kDying;
+  watch_.Reset();
+  FailRuns(absl::UnavailableError(
+      base::Cat(Name(), " died", DescribeSignal(dying_signal_), "; try again")));
+}
+
+void WorkerHandle::OnProcessEnded(int wait_status) {
+  if (state_ == State::kEnded) return;
+  if (watch_.active()) OnReadable();  // Its last records may wait unread.
+  if (state_ == State::kEnded) return;
+  const bool exited = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
+  if (stop_asked_ && (exited || !why_killed_.empty()))
+    return End(WorkerObserver::End::kStopped, absl::OkStatus());
+  std::string how = DescribeEnd(wait_status);
+  if (!why_killed_.empty()) how += base::Cat(", because ", why_killed_);
+  End(WorkerObserver::End::kDied,
+      absl::UnavailableError(base::Cat(Name(), " died: ", how, "; try again")));
+}
+
+void WorkerHandle::OnProcessStopped() { Kill("it was stopped by a signal"); }
+
+void WorkerHandle::OnForkFailed(const absl::Status& status) {
+  if (state_ == State::kEnded) return;
+  End(stop_asked_ ? WorkerObserver::End::kStopped : WorkerObserver::End::kDied, status);
+}
+
+void WorkerHandle::Violation(std::string_view what) {
+  Kill(base::Cat("it broke the channel's rules: ", what));
+}
+
+void WorkerHandle::Kill(std::string_view why) {
+  if (state_ == State::kEnded) return;
+  if (why_killed_.empty()) why_killed_ = why;
+  state_ = State::kDying;
+  watch_.Reset();
+  kill_();
+  FailRuns(absl::UnavailableError(base::Cat(Name(), " was ended: ", why_killed_, "; try again")));
+}
+
+void WorkerHandle::End(WorkerObserver::End end, const absl::Status& reason) {
+  state_ = State::kEnded;
+  watch_.Reset();
+  loop_.Cancel(watchdog_);
+  FailRuns(reason.ok() ? absl::UnavailableError(base::Cat(Name(), " has ended; try again"))
+                       : reason);
+  loop_.Defer([self = self_, end, reason] {
+    if (*self != nullptr) (*self)->observer_->OnEnded(*self, end, reason);
+  });
+}
+
+// Outcomes go out deferred: a caller may be inside Submit, or may destroy this from a `done`.
+void WorkerHandle::FailRuns(const absl::Status& status) {
+  pending_.clear();
+  for (auto& [id, out] : std::exchange(out_, {})) {
+    loop_.Defer([done = std::move(out.done), status]() mutable {
+      done({.status = status, .worker_lost = true});
+    });
+  }
+}
+
+// Looks after everything that has a limit in time.
+void WorkerHandle::Watch() {
+  watchdog_ = loop_.At(loop_.Now() + limits::kHeartbeatEvery, [this] { Watch(); });
+  const absl::Time now = loop_.Now();
+  // A process that closed its channel may still run, and a request to kill it may have been lost.
+  if (state_ == State::kDying) return kill_();
+  if ((state_ == State::kStarting || state_ == State::kLoading) &&
+      now > started_ + limits::kLoadWaitMax) {
+    return Kill("its model did not load in time");
+  }
+  if (now > stop_by_) return Kill("it did not stop when it was told to");
+  if (out_.empty()) {
+    last_heard_ = now;
+    return;
+  }
+  if (now > last_heard_ + limits::kHeartbeatLost) return Kill("it stopped answering");
+  for (const auto& [id, out] : out_) {
+    if (now > out.deadline + limits::kRunOverrun) {
+      return Kill("a run went on long after its deadline");
+    }
+  }
+}
+
+}  // namespace tensord::fleet

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "channel/packet_socket.h"
+#include "channel/record.h"
+#include "channel/segment.h"
+#include "channel/slot_allocator.h"
+#include "engine/model_info.h"
+#include "fleet/pack.h"
+#include "fleet/unpack.h"
+#include "fleet/worker.h"
+#include "fleet/worker_key.h"
+#include "loop/event_loop.h"
+#include "tensor/signature.h"
+
+namespace tensord::fleet {
+
+class WorkerHandle;
+
+// Who started a worker hears what becomes of it.
+// Threads: the worker's home loop. None of these runs inside a call to the handle.
+class WorkerObserver {
+ public:
+  virtual ~WorkerObserver() = default;
+  // Loaded and warm: it takes runs from now on.
+  virtual void OnLoaded(WorkerHandle& worker, const engine::ModelInfo& info) = 0;
+  // Free() may have grown.
+  virtual void OnFree() = 0;
+  // The worker is of no more use: it said why its model does not load (kLoadFailed), it died or
+  // broke the protocol (kDied), or it ended as it was told (kStopped). All its runs have their
+  // outcome. Runs once; the handle may be destroyed inside the call.
+  enum class End : uint8_t { kLoadFailed, kDied, kStopped };
+  // `worker` is null when not even its channel could be made.
+  virtual void OnEnded(WorkerHandle* worker, End end, const absl::Status& reason) = 0;
+};
+
+// What a handle is made of; all of one incarnation.
+struct WorkerParts {
+  WorkerKey key;
+  uint64_t incarnation = 0;
+  channel::LoadRecord load;
+  channel::PacketSocket channel;  // Non-blocking.
+  channel::RequestSegment request;
+  channel::ResponseSegment response;
+};
+
+// The front's end of a channel: one worker process, from its first word to its last.
+//
+// Threads: the home loop. Owns: channel, segments, slots and the runs that are out.
+// Lifetime: loop and observer outlive it. Every run has exactly one outcome, at the latest from the
+// destructor's deferred calls.
+class WorkerHandle final : public Worker {
+ public:
+  // `kill` asks for SIGKILL, by the supervisor; it may run any number of times.
+  WorkerHandle(loop::EventLoop& loop, WorkerParts parts, WorkerObserver* observer,
+               absl::AnyInvocable<void()> kill);
+  ~WorkerHandle() override;
+
+  // Worker.
+  int Free() const override;
+  int Executors() const override { return static_cast<int>(parts_.load.executors); }
+  int Executors() const override { return static_cast<int>(parts_.load.executors); }
+  void Submit(RunSpec spec, RunDone done) override;
+
+  // No more runs; the worker finishes what it has and ends. Killed when it has not ended kStopGrace
+  // after its last run's deadline.
+  void Stop();
+
+  // Notices of the supervisor, which may come at any time after the fork.
+  void OnProcessEnded(int wait_status);
+  void OnProcessStopped();
+  // The zygote could not make the process at all.
+  void OnForkFailed(const absl::Status& status);
+
+  const WorkerKey& key() const { return parts_.key; }
+  uint64_t copied_bytes() const { return copied_bytes_; }
+
+ private:
+  // kDying: nothing more is expected of it but its end.
+  enum class State : uint8_t { kStarting, kLoading, kReady, kDying, kEnded };
+
+  struct OutRun {
+    int signature = 0;
+    RunDone done;
+    absl::Time deadline;
+    channel::Slot request_slot;
+    channel::Slot response_slot;
+    // Of this run alone, when its tensors do not fit the standard segments.
+    std::optional<channel::RequestSegment> own_request;
+    std::optional<channel::ResponseSegment> own_response;
+    Region region;
+    bool collecting = false;
+    bool retained = false;
+  };
+
+  // Sending.
+  absl::Status Place(const PackedRun& plan, OutRun* out, channel::Run* run);
+  absl::Status PlaceResponse(OutRun* out, channel::Run* run);
+  void SendAlone(const channel::Run& run, const OutRun& out);
+  void FlushSoon();
+  void Flush();
+  void SendRecord(const channel::ToWorker& record, const std::vector<int>& descriptors = {});
+
+  // Receiving.
+  void OnReadable();
+  void OnRecord(channel::ToFront record);
+  void OnLoadedRecord(const channel::LoadedRecord& record);
+  void OnCompletion(channel::Completion completion);
+  void Collect(uint64_t id, OutRun* out, uint64_t bytes);
+  void Finish(uint64_t id, RunOutcome outcome, bool quarantine);
+
+  // Ending.
+  void OnDying();
+  void Violation(std::string_view what);
+  void Kill(std::string_view why);
+  void End(WorkerObserver::End end, const absl::Status& reason);
+  void FailRuns(const absl::Status& status);
+  void Watch();
+  std::string Name() const;
+
+  loop::EventLoop& loop_;
+  WorkerParts parts_;
+  WorkerObserver* const observer_;
+  absl::AnyInvocable<void()> kill_;
+
+  State state_ = State::kStarting;
+  loop::EventLoop::Watch watch_;
+  loop::TimerId watchdog_ = 0;
+  absl::Time started_;
+  absl::Time last_heard_;
+  bool stop_asked_ = false;
+  absl::Time stop_by_ = absl::InfiniteFuture();
+  std::string why_killed_;
+  int dying_signal_ = 0;
+
+  channel::SlotAllocator request_slots_;
+  channel::SlotAllocator response_slots_;
+  tensor::SignatureList signatures_;
+  std::vector<uint64_t> response_bytes_;  // By signature: the largest seen, for the next grant.
+  std::map<uint64_t, OutRun> out_;
+  std::vector<channel::Run> pending_;  // Submitted in this iteration, not sent yet.
+  bool flush_wanted_ = false;
+  uint64_t last_run_ = 0;
+  uint64_t copied_bytes_ = 0;
+  // What deferred tasks hold: empty once this has gone.
+  std::shared_ptr<WorkerHandle*> self_;
+};
+
+}  // namespace tensord::fleet

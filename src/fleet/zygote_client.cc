@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "fleet/zygote_client.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/text.h"
+#include "fleet/control_io.h"
+
+namespace tensord::fleet {
+
+void ZygoteClient::Fork(uint64_t incarnation, WorkerEnds ends) {
+  Waiting fork{incarnation, std::move(ends)};
+  if (socket_) return Send(std::move(fork));
+  waiting_.push_back(std::move(fork));
+  AskForZygote();
+}
+
+void ZygoteClient::Forget(uint64_t incarnation) {
+  const auto at = std::find_if(waiting_.begin(), waiting_.end(), [incarnation](const Waiting& w) {
+    return w.incarnation == incarnation;
+  });
+  if (at == waiting_.end()) return;
+  waiting_.erase(at);
+  callbacks_.failed(incarnation, absl::CancelledError("the worker is not wanted any more"));
+}
+
+void ZygoteClient::AskForZygote() {
+  if (asked_ || restart_ != 0) return;
+  asked_ = true;
+  callbacks_.start();
+}
+
+void ZygoteClient::OnStarted(int pid, base::UniqueFd socket) {
+  pid_ = pid;
+  asked_ = false;
+  socket_.emplace(std::move(socket));
+  socket_->SetNonBlocking();
+  watch_ = loop_.Add(socket_->fd(), EPOLLIN, [this](uint32_t) { OnReadable(); });
+  for (Waiting& fork : std::exchange(waiting_, {})) Send(std::move(fork));
+}
+
+void ZygoteClient::OnEnded() {
+  watch_.Reset();
+  socket_.reset();
+  pid_ = 0;
+  asked_ = false;
+  ++deaths_;
+  // Whether these were forked is not known. If they were, they find their channel closed, and end.
+  for (const auto& [incarnation, unused] : std::exchange(sent_, {})) {
+    callbacks_.failed(incarnation, absl::UnavailableError("the zygote died while it forked"));
+  }
+  if (waiting_.empty() || restart_ != 0) return;
+  const absl::Duration wait = std::min(
+      limits::kZygoteRestartFirst * (1 << std::min(deaths_ - 1, 10)), limits::kZygoteRestartMax);
+  restart_ = loop_.At(loop_.Now() + wait, [this] {
+    restart_ = 0;
+    if (!waiting_.empty() && !socket_) AskForZygote();
+  });
+}
+
+void ZygoteClient::Send(Waiting fork) {
+  channel::ControlRecord record;
+  record.kind = channel::ControlKind::kFork;
+  record.request = fork.incarnation;
+  record.incarnation = fork.incarnation;
+  const absl::Status sent =
+      SendControl(*socket_, record,
+                  {fork.ends.channel.get(), fork.ends.request_segment, fork.ends.response_segment,
+                   fork.ends.out.get(), fork.ends.err.get()});
+  if (sent.ok()) {
+    sent_[fork.incarnation] = true;
+    return;
+  }
+  // Its death is on the way: the next zygote gets this one.
+  waiting_.push_back(std::move(fork));
+}
+
+void ZygoteClient::OnReadable() {
+  while (watch_.active()) {
+    absl::StatusOr<ControlMessage> message = ReceiveControl(*socket_);
+    if (absl::IsNotFound(message.status())) return;
+    if (!message.ok()) return watch_.Reset();  // The supervisor says how it ended.
+    const channel::ControlRecord& record = message->record;
+    if (sent_.erase(record.request) == 0) continue;
+    if (record.kind == channel::ControlKind::kForked) {
+      deaths_ = 0;
+      callbacks_.forked(record.request, record.pid);
+    } else {
+      callbacks_.failed(record.request,
+                        absl::ResourceExhaustedError(
+                            base::Cat("cannot fork a worker: ", std::strerror(record.error))));
+    }
+  }
+}
+
+}  // namespace tensord::fleet

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/unique_fd.h"
+#include "channel/control.h"
+#include "channel/packet_socket.h"
+#include "loop/event_loop.h"
+
+namespace tensord::fleet {
+
+// The descriptors a worker is born with.
+struct WorkerEnds {
+  base::UniqueFd channel;
+  int request_segment = -1;   // Kept by the front, too.
+  int response_segment = -1;  // Likewise.
+  base::UniqueFd out;
+  base::UniqueFd err;
+};
+
+// One zygote: asked for when the first fork is wanted, asked for again when it dies.
+// Threads: the control loop.
+class ZygoteClient {
+ public:
+  struct Callbacks {
+    std::function<void()> start;  // Ask the supervisor for a zygote.
+    std::function<void(uint64_t incarnation, int pid)> forked;
+    std::function<void(uint64_t incarnation, absl::Status status)> failed;
+  };
+
+  ZygoteClient(loop::EventLoop& loop, Callbacks callbacks)
+      : loop_(loop), callbacks_(std::move(callbacks)) {}
+  ~ZygoteClient() { loop_.Cancel(restart_); }
+
+  // Forks now, or as soon as there is a zygote. Answered once, by `forked` or `failed`.
+  void Fork(uint64_t incarnation, WorkerEnds ends);
+  // A fork that has not been sent yet is answered by `failed`.
+  void Forget(uint64_t incarnation);
+
+  void OnStarted(int pid, base::UniqueFd socket);
+  // It ended, or could not be started (then `pid` is 0).
+  void OnEnded();
+  int pid() const { return pid_; }
+
+ private:
+  struct Waiting {
+    uint64_t incarnation;
+    WorkerEnds ends;
+  };
+
+  void AskForZygote();
+  void Send(Waiting fork);
+  void OnReadable();
+
+  loop::EventLoop& loop_;
+  const Callbacks callbacks_;
+  int pid_ = 0;
+  bool asked_ = false;
+  int deaths_ = 0;  // In a row, without a fork between.
+  loop::TimerId restart_ = 0;
+  std::optional<channel::PacketSocket> socket_;
+  loop::EventLoop::Watch watch_;
+  std::deque<Waiting> waiting_;
+  std::map<uint64_t, bool> sent_;  // Incarnations that were asked for and not yet answered.
+};
+
+}  // namespace tensord::fleet

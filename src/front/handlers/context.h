@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "config/server_options.h"
+#include "front/exchange.h"
+#include "front/servable.h"
+#include "models/snapshot.h"
+#include "obs/metrics.h"
+
+namespace tensord::front {
+
+// What all handlers share. Constant after start but for the atomics.
+// Lifetime: outlives every loop's Router.
+struct ServerContext {
+  const config::ServerOptions* options = nullptr;
+  obs::Metrics* metrics = nullptr;
+  // Counts calls for models that are not configured; see metric_table.h.
+  obs::ModelMetrics* unknown_model = nullptr;
+  // Applies a serialized tensorflow.serving.ModelServerConfig on the control loop; `done` comes
+  // back on `caller`.
+  std::function<void(std::string config, loop::EventLoop& caller,
+                     std::function<void(absl::Status)>)>
+      reload;
+  // Makes the metrics page on the control loop and sends it.
+  std::function<void(std::shared_ptr<Exchange>)> metrics_page;
+  std::string metrics_path;  // Empty: no page.
+  std::atomic<bool> draining{false};
+};
+
+// What the handlers of one loop share.
+// Threads: that loop only.
+struct LoopContext {
+  ServerContext* server = nullptr;
+  loop::EventLoop* loop = nullptr;
+  std::shared_ptr<const models::Snapshot> snapshot;  // Never null; replaced by messages.
+
+  bool ready() const {
+    return snapshot->ready && !server->draining.load(std::memory_order_relaxed);
+  }
+};
+
+}  // namespace tensord::front

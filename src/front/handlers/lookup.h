@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "front/handlers/context.h"
+#include "tensor/request.h"
+
+namespace tensord::front {
+
+// How to look a signature up: the protocols differ in the words and code of a miss.
+enum class SignatureWords : uint8_t { kGrpc, kRest };
+
+// The version and signature that a call is for. The shared_ptr keeps the version's data alive.
+struct Target {
+  std::shared_ptr<const Servable> servable;
+  int signature = 0;
+
+  const tensor::Signature& definition() const {
+    return servable->signatures[static_cast<size_t>(signature)];
+  }
+};
+
+// INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION or UNAVAILABLE in the original's words, with
+// what exists behind them.
+absl::StatusOr<std::shared_ptr<const Servable>> FindServable(const LoopContext& context,
+                                                             const tensor::ModelSpec& spec);
+absl::StatusOr<Target> FindTarget(const LoopContext& context, const tensor::ModelSpec& spec,
+                                  SignatureWords words);
+
+// The counters of a model: its own when the name is configured, else the ones of "unknown".
+obs::ModelMetrics& MetricsOf(const LoopContext& context, std::string_view model);
+
+}  // namespace tensord::front

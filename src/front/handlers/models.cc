@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "front/handlers/models.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "front/authorize.h"
+#include "front/handlers/lookup.h"
+#include "front/handlers/reply.h"
+#include "wire/cold.h"
+
+namespace tensord::front {
+namespace {
+
+absl::StatusOr<std::vector<wire::VersionStatus>> ListVersions(const LoopContext& context,
+                                                              const RequestHead& head,
+                                                              const tensor::ModelSpec& spec) {
+  RETURN_IF_ERROR(Authorize(head, Operation::kRead, spec.name));
+  ASSIGN_OR_RETURN(const std::vector<const models::VersionEntry*> versions,
+                   context.snapshot->Status(spec.name, spec.version));
+  std::vector<wire::VersionStatus> list;
+  list.reserve(versions.size());
+  for (const models::VersionEntry* version : versions) {
+    list.push_back({.version = version->number,
+                    .state = static_cast<int>(version->state),
+                    .status = version->status});
+  }
+  return list;
+}
+
+absl::StatusOr<std::string> StatusMessage(const LoopContext& context, const RequestHead& head,
+                                          std::span<const std::byte> message) {
+  ASSIGN_OR_RETURN(const tensor::ModelSpec spec,
+                   wire::ParseGetModelStatusRequest(wire::Chars(message)));
+  ASSIGN_OR_RETURN(const std::vector<wire::VersionStatus> list, ListVersions(context, head, spec));
+  return wire::EncodeGetModelStatusResponse(list);
+}
+
+using Printer = absl::StatusOr<std::string> (*)(const tensor::ModelSpec&, std::string_view);
+
+absl::StatusOr<std::string> Metadata(const LoopContext& context, const RequestHead& head,
+                                     const tensor::ModelSpec& spec, Printer print) {
+  RETURN_IF_ERROR(Authorize(head, Operation::kRead, spec.name));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Servable> servable, FindServable(context, spec));
+  const tensor::ModelSpec answered{.name = servable->model,
+                                   .version = servable->version,
+                                   .version_label = {},
+                                   .signature_name = {}};
+  return print(answered, servable->signature_def_map);
+}
+
+absl::StatusOr<std::string> MetadataMessage(const LoopContext& context, const RequestHead& head,
+                                            std::span<const std::byte> message) {
+  ASSIGN_OR_RETURN(const tensor::ModelSpec spec,
+                   wire::ParseGetModelMetadataRequest(wire::Chars(message)));
+  return Metadata(context, head, spec, wire::EncodeGetModelMetadataResponse);
+}
+
+void Reply(Exchange& exchange, absl::StatusOr<std::string> message) {
+  if (message.ok()) return ReplyGrpc(exchange, absl::OkStatus(), *std::move(message));
+  ReplyGrpc(exchange, message.status(), {}, RetryAfterOf(message.status(), {}));
+}
+
+void ReplyRest(const LoopContext& context, Exchange& exchange, std::string_view model,
+               absl::StatusOr<std::string> body) {
+  const bool cors = context.server->options->rest_api_enable_cors_support;
+  MetricsOf(context, model).CountAnswer(body.status().code(), {}, /*rest=*/true);
+  if (body.ok()) return ReplyJson(exchange, *std::move(body), cors);
+  ReplyJsonError(exchange, body.status(), cors, RetryAfterOf(body.status(), {}));
+}
+
+tensor::ModelSpec SpecOf(const wire::RestRoute& route) {
+  return {.name = route.model,
+          .version = route.version,
+          .version_label = route.label,
+          .signature_name = {}};
+}
+
+}  // namespace
+
+void StatusGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+                std::span<const std::byte> message) {
+  Reply(*exchange, StatusMessage(context, exchange->head(), message));
+}
+
+void StatusRest(const LoopContext& context, Exchange& exchange, const wire::RestRoute& route) {
+  const auto list = ListVersions(context, exchange.head(), SpecOf(route));
+  ReplyRest(context, exchange, route.model,
+            list.ok() ? wire::PrintModelStatus(*list) : absl::StatusOr<std::string>(list.status()));
+}
+
+void MetadataGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+                  std::span<const std::byte> message) {
+  Reply(*exchange, MetadataMessage(context, exchange->head(), message));
+}
+
+void MetadataRest(const LoopContext& context, Exchange& exchange, const wire::RestRoute& route) {
+  ReplyRest(context, exchange, route.model,
+            Metadata(context, exchange.head(), SpecOf(route), wire::PrintModelMetadata));
+}
+
+void ReloadGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+                std::span<const std::byte> message) {
+  absl::Status allowed = Authorize(exchange->head(), Operation::kManage, {});
+  if (!allowed.ok()) return ReplyGrpc(*exchange, allowed);
+  absl::StatusOr<wire::ReloadConfigRequest> request =
+      wire::ParseReloadConfigRequest(wire::Chars(message));
+  if (!request.ok()) return ReplyGrpc(*exchange, request.status());
+  context.server->reload(
+      std::move(request->config), *context.loop, [exchange](const absl::Status& status) {
+        ReplyGrpc(*exchange, status, wire::EncodeReloadConfigResponse(status, {}));
+      });
+}
+
+}  // namespace tensord::front

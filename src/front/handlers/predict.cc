@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "front/handlers/predict.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "base/limits.h"
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "front/authorize.h"
+#include "front/handlers/lookup.h"
+#include "front/handlers/reply.h"
+#include "front/submit.h"
+#include "wire/bind.h"
+#include "wire/chars.h"
+#include "wire/json/print.h"
+#include "wire/json/request.h"
+#include "wire/predict_encode.h"
+#include "wire/predict_walk.h"
+
+namespace tensord::front {
+namespace {
+
+// A call that passed every check, with what its answer needs.
+struct Ready {
+  Target target;
+  std::shared_ptr<const tensor::PredictRequest> request;
+  wire::BoundCall bound;
+};
+
+absl::StatusOr<Ready> BindTo(Target target, tensor::PredictRequest request) {
+  ASSIGN_OR_RETURN(wire::BoundCall bound, wire::Bind(request, target.definition()));
+  return Ready{.target = std::move(target),
+               .request = std::make_shared<tensor::PredictRequest>(std::move(request)),
+               .bound = std::move(bound)};
+}
+
+absl::StatusOr<Ready> PrepareGrpc(const LoopContext& context, const RequestHead& head,
+                                  std::span<const std::byte> message, std::string* model) {
+  ASSIGN_OR_RETURN(tensor::PredictRequest request, wire::ParsePredict(wire::Chars(message)));
+  *model = request.spec.name;
+  RETURN_IF_ERROR(Authorize(head, Operation::kInfer, request.spec.name));
+  ASSIGN_OR_RETURN(Target target, FindTarget(context, request.spec, SignatureWords::kGrpc));
+  return BindTo(std::move(target), std::move(request));
+}
+
+// JSON is only understood with the signature at hand: its numbers take their type from there.
+absl::StatusOr<Ready> PrepareRest(const LoopContext& context, const RequestHead& head,
+                                  std::span<const std::byte> body, const wire::RestRoute& route,
+                                  bool* row_format) {
+  ASSIGN_OR_RETURN(const wire::JsonRequest json, wire::ScanJsonRequest(wire::Chars(body)));
+  RETURN_IF_ERROR(Authorize(head, Operation::kInfer, route.model));
+  const tensor::ModelSpec spec{.name = route.model,
+                               .version = route.version,
+                               .version_label = route.label,
+                               .signature_name = json.signature_name};
+  ASSIGN_OR_RETURN(Target target, FindTarget(context, spec, SignatureWords::kRest));
+  ASSIGN_OR_RETURN(tensor::PredictRequest request, wire::JsonTensors(json, target.definition()));
+  *row_format = json.row_format;
+  return BindTo(std::move(target), std::move(request));
+}
+
+std::vector<tensor::NamedTensor> NameOutputs(const Ready& ready, const sched::CallResult& result) {
+  std::vector<tensor::NamedTensor> named;
+  named.reserve(ready.bound.outputs.size());
+  for (const int index : ready.bound.outputs) {
+    const auto i = static_cast<size_t>(index);
+    named.push_back({ready.target.definition().outputs[i].name, result.outputs[i]});
+  }
+  return named;
+}
+
+// A failed run whose inputs did not fit the signature gets that said behind the runtime's words.
+absl::Status Explain(const Ready& ready, const absl::Status& status) {
+  if (status.ok() || ready.bound.fits_signature) return status;
+  const std::string misfits = wire::DescribeMisfits(ready.bound, ready.target.definition());
+  return absl::Status(status.code(), base::Cat(base::Message(status), " (", misfits, ")"));
+}
+
+absl::StatusOr<std::string> EncodeRest(const Ready& ready, const sched::CallResult& result,
+                                       bool row_format) {
+  RETURN_IF_ERROR(Explain(ready, result.status));
+  return wire::PrintPredictions(row_format, NameOutputs(ready, result));
+}
+
+absl::StatusOr<std::string> EncodeGrpc(const Ready& ready, const sched::CallResult& result,
+                                       bool tensor_content) {
+  RETURN_IF_ERROR(Explain(ready, result.status));
+  const tensor::ModelSpec answered{.name = ready.target.servable->model,
+                                   .version = ready.target.servable->version,
+                                   .version_label = {},
+                                   .signature_name = ready.target.definition().name};
+  return wire::EncodePredictResponse(answered, NameOutputs(ready, result), tensor_content);
+}
+
+Submission MakeSubmission(const std::shared_ptr<Exchange>& exchange,
+                          const std::shared_ptr<Ready>& ready, absl::Time deadline) {
+  Submission submission;
+  submission.servable = ready->target.servable;
+  submission.exchange = exchange;
+  submission.request = ready->request;
+  submission.call.signature = ready->target.signature;
+  submission.call.inputs = ready->bound.inputs;
+  submission.call.rows = ready->bound.fits_signature ? ready->bound.rows : -1;
+  submission.call.arrived = exchange->head().arrived;
+  submission.call.deadline = deadline;
+  return submission;
+}
+
+}  // namespace
+
+void PredictGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
+                 std::span<const std::byte> message) {
+  const absl::Time arrived = exchange->head().arrived;
+  std::string model;
+  absl::StatusOr<Ready> prepared = PrepareGrpc(context, exchange->head(), message, &model);
+  if (!prepared.ok()) {
+    MetricsOf(context, model).CountAnswer(prepared.status().code(), {}, /*rest=*/false);
+    ReplyGrpc(*exchange, prepared.status(), {}, RetryAfterOf(prepared.status(), {}));
+    return;
+  }
+  auto ready = std::make_shared<Ready>(*std::move(prepared));
+  Submission submission =
+      MakeSubmission(exchange, ready, std::min(head.deadline, arrived + limits::kDeadlineDefault));
+  submission.call.retry = head.previous_attempts > 0;
+  submission.done = [&context, exchange, ready, arrived](const sched::CallResult& result) {
+    const bool packed = context.server->options->enable_serialization_as_tensor_content;
+    absl::StatusOr<std::string> body = EncodeGrpc(*ready, result, packed);
+    ready->target.servable->metrics->CountAnswer(body.status().code(),
+                                                 context.loop->Now() - arrived, /*rest=*/false);
+    ReplyGrpc(*exchange, body.status(), body.ok() ? *std::move(body) : std::string(),
+              result.retry_after);
+  };
+  Submit(std::move(submission));
+}
+
+void PredictRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
+                 const wire::RestRoute& route) {
+  const config::ServerOptions& options = *context.server->options;
+  const bool cors = options.rest_api_enable_cors_support;
+  const absl::Time arrived = exchange->head().arrived;
+  bool row_format = true;
+  absl::StatusOr<Ready> prepared =
+      PrepareRest(context, exchange->head(), exchange->body(), route, &row_format);
+  if (!prepared.ok()) {
+    MetricsOf(context, route.model).CountAnswer(prepared.status().code(), {}, /*rest=*/true);
+    ReplyJsonError(*exchange, prepared.status(), cors, RetryAfterOf(prepared.status(), {}));
+    return;
+  }
+  auto ready = std::make_shared<Ready>(*std::move(prepared));
+  const absl::Duration limit = options.rest_api_timeout_in_ms > 0
+                                   ? absl::Milliseconds(options.rest_api_timeout_in_ms)
+                                   : limits::kDeadlineDefault;
+  Submission submission = MakeSubmission(exchange, ready, arrived + limit);
+  submission.done = [&context, exchange, ready, arrived, row_format,
+                     cors](const sched::CallResult& result) {
+    absl::StatusOr<std::string> body = EncodeRest(*ready, result, row_format);
+    ready->target.servable->metrics->CountAnswer(body.status().code(),
+                                                 context.loop->Now() - arrived, /*rest=*/true);
+    if (body.ok()) {
+      ReplyJson(*exchange, *std::move(body), cors);
+    } else {
+      ReplyJsonError(*exchange, body.status(), cors, result.retry_after);
+    }
+  };
+  Submit(std::move(submission));
+}
+
+}  // namespace tensord::front

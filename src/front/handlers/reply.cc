@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "front/handlers/reply.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "front/grpc.h"
+#include "models/snapshot.h"
+#include "wire/json/print.h"
+#include "wire/status_map.h"
+
+namespace tensord::front {
+namespace {
+
+constexpr std::string_view kJsonType = "application/json";
+
+std::vector<Header> JsonHeaders(bool cors) {
+  std::vector<Header> headers;
+  headers.emplace_back("content-type", kJsonType);
+  if (cors) {
+    headers.emplace_back("access-control-allow-origin", "*");
+    headers.emplace_back("access-control-allow-methods", "POST, GET");
+    headers.emplace_back("access-control-allow-headers", "Content-Type");
+  }
+  return headers;
+}
+
+}  // namespace
+
+void ReplyGrpc(Exchange& exchange, const absl::Status& status, std::string message,
+               absl::Duration retry_after) {
+  std::vector<Header> extra;
+  if (!status.ok() && retry_after > absl::ZeroDuration()) {
+    extra.push_back(GrpcPushback(retry_after));
+  }
+  exchange.Send(MakeGrpcAnswer(status, std::move(message), std::move(extra)));
+}
+
+void ReplyJson(Exchange& exchange, std::string body, bool cors) {
+  exchange.Send({.status = 200, .headers = JsonHeaders(cors), .body = std::move(body)});
+}
+
+void ReplyJsonError(Exchange& exchange, const absl::Status& status, bool cors,
+                    absl::Duration retry_after) {
+  Answer answer{.status = wire::HttpStatus(status.code()),
+                .headers = JsonHeaders(cors),
+                .body = wire::PrintError(base::Message(status))};
+  if (retry_after > absl::ZeroDuration()) {
+    // Whole seconds, rounded up: HTTP knows no others.
+    const double seconds = std::max(1.0, std::ceil(absl::ToDoubleSeconds(retry_after)));
+    answer.headers.emplace_back("retry-after", base::Cat(static_cast<int64_t>(seconds)));
+  }
+  exchange.Send(std::move(answer));
+}
+
+void ReplyJsonError(Exchange& exchange, int http_status, std::string_view message, bool cors) {
+  exchange.Send(
+      {.status = http_status, .headers = JsonHeaders(cors), .body = wire::PrintError(message)});
+}
+
+void ReplyText(Exchange& exchange, int http_status, std::string body) {
+  exchange.Send({.status = http_status,
+                 .headers = {{"content-type", "text/plain"}},
+                 .body = std::move(body)});
+}
+
+absl::Duration RetryAfterOf(const absl::Status& status, absl::Duration fallback) {
+  return models::RetryAfter(status).value_or(fallback);
+}
+
+}  // namespace tensord::front

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "loop/event_loop.h"
+#include "obs/metrics.h"
+#include "sched/version_queue.h"
+#include "tensor/signature.h"
+
+namespace tensord::front {
+
+// A loaded version, as the handlers of all loops see it.
+// Threads: constant after construction; `queue` may be touched on the home loop only.
+// Lifetime: whoever holds a shared_ptr may read it. The queue goes when the version has drained:
+// every loop has then let go of the snapshot that named this, so no new call can come.
+struct Servable {
+  std::string model;
+  int64_t version = 0;
+  tensor::SignatureList signatures;
+  std::string signature_def_map;  // A serialized tensorflow.serving.SignatureDefMap.
+  bool stateful = false;
+  loop::EventLoop* home = nullptr;
+  sched::VersionQueue* queue = nullptr;
+  obs::ModelMetrics* metrics = nullptr;
+};
+
+}  // namespace tensord::front

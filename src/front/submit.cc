@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "front/submit.h"
+
+#include <utility>
+
+#include "loop/loop_set.h"
+
+namespace tensord::front {
+namespace {
+
+// Everything a call needs until it is over. An exchange belongs to its connection's loop, so it
+// must be let go there, wherever the queue dropped the last reference.
+struct Holder {
+  std::shared_ptr<const Servable> servable;
+  std::shared_ptr<Exchange> exchange;
+  std::shared_ptr<const void> request;
+  absl::AnyInvocable<void(sched::CallResult)> done;
+};
+
+std::shared_ptr<Holder> Hold(Submission* submission, bool same_loop) {
+  auto holder =
+      std::make_unique<Holder>(Holder{submission->servable, submission->exchange,
+                                      std::move(submission->request), std::move(submission->done)});
+  if (same_loop) return holder;
+  return std::shared_ptr<Holder>(holder.release(), [](Holder* held) {
+    std::unique_ptr<Holder> owner(held);
+    loop::EventLoop& loop = held->exchange->loop();
+    loop::PostOrDie(loop, [owner = std::move(owner)] {});
+  });
+}
+
+void SubmitHere(Submission submission) {
+  sched::VersionQueue* queue = submission.servable->queue;
+  std::shared_ptr<Holder> holder = Hold(&submission, /*same_loop=*/true);
+  sched::Call call = std::move(submission.call);
+  call.keep = holder;
+  call.done = [holder](sched::CallResult result) { holder->done(std::move(result)); };
+  const sched::CallId id = queue->Submit(std::move(call));
+  submission.exchange->OnCancel([queue, id, servable = submission.servable] { queue->Cancel(id); });
+}
+
+void SubmitThere(Submission submission) {
+  // Written and read on the home loop only; tasks arrive there in the order of posting.
+  struct Ticket {
+    sched::CallId id = 0;
+  };
+  auto ticket = std::make_shared<Ticket>();
+  loop::EventLoop& home = *submission.servable->home;
+  loop::EventLoop& here = submission.exchange->loop();
+  std::shared_ptr<const Servable> servable = submission.servable;
+  submission.exchange->OnCancel([ticket, &home, servable] {
+    loop::PostOrDie(home, [ticket, servable] { servable->queue->Cancel(ticket->id); });
+  });
+  std::shared_ptr<Holder> holder = Hold(&submission, /*same_loop=*/false);
+  sched::Call call = std::move(submission.call);
+  call.keep = holder;
+  call.done = [&here, holder = std::move(holder)](sched::CallResult result) {
+    loop::PostOrDie(
+        here, [holder, result = std::move(result)]() mutable { holder->done(std::move(result)); });
+  };
+  loop::PostOrDie(home, [ticket, servable, call = std::move(call)]() mutable {
+    ticket->id = servable->queue->Submit(std::move(call));
+  });
+}
+
+}  // namespace
+
+void Submit(Submission submission) {
+  if (submission.servable->home == &submission.exchange->loop()) {
+    SubmitHere(std::move(submission));
+  } else {
+    SubmitThere(std::move(submission));
+  }
+}
+
+}  // namespace tensord::front

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "channel/record.h"
+#include "config/server_options.h"
+#include "config/text_files.h"
+#include "fleet/worker_key.h"
+#include "models/config.h"
+#include "sched/queue_options.h"
+
+// From flags and files to what catalog, queue and worker are told. Pure.
+namespace tensord::serve {
+
+using SettingsByModel = std::map<std::string, config::ModelSettings>;
+
+// Facts of this start that are no options.
+struct Machine {
+  int cpus = 1;
+  bool root = false;  // Workers can get users of their own.
+};
+
+// The two runtime environments that differ today; their numbers are in every WorkerKey.
+inline constexpr uint32_t kRuntimeDefault = 0;
+inline constexpr uint32_t kRuntimeOneDnnOn = 1;
+inline constexpr uint32_t kRuntimeOneDnnOff = 2;
+
+// The settings of a model; all unset for one that the file does not name.
+const config::ModelSettings& SettingsOf(const SettingsByModel& settings, const std::string& model);
+
+std::vector<models::ModelConfig> PlanModels(const std::vector<config::ModelEntry>& entries,
+                                            const SettingsByModel& settings,
+                                            const config::ServerOptions& options);
+
+models::Options PlanCatalog(const config::ServerOptions& options, uint64_t memory_limit_bytes);
+
+// `worker_number` counts the workers of this front; it picks the worker's user.
+channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionFiles& files,
+                             const models::ModelConfig& config,
+                             const config::ModelSettings& settings,
+                             const config::ServerOptions& options, const Machine& machine,
+                             uint64_t worker_number);
+
+// Batching as the operator set it: by the original's file, else by our settings, else by us.
+void PlanBatching(const std::optional<config::BatchingParameters>& parameters,
+                  const config::ModelSettings& settings, sched::QueueOptions* options);
+
+// A serialized tensorflow.ConfigProto.
+std::string SessionConfig(const models::WorkerSettings& settings,
+                          const config::ServerOptions& options, const Machine& machine);
+
+}  // namespace tensord::serve

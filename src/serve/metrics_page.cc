@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "serve/metrics_page.h"
+
+#include "base/text.h"
+#include "serve/process_memory.h"
+
+namespace tensord::serve {
+namespace {
+
+using obs::Metric;
+
+void ShowQueues(obs::Metrics* metrics, const std::vector<VersionStats>& versions) {
+  metrics->ClearGauges(Metric::kQueueCalls);
+  metrics->ClearGauges(Metric::kInFlightRuns);
+  for (const VersionStats& version : versions) {
+    const std::vector<std::string> labels = {version.id.model, base::Cat(version.id.version)};
+    obs::Set(metrics->Gauge(Metric::kQueueCalls, labels),
+             static_cast<double>(version.stats.queued_calls));
+    obs::Set(metrics->Gauge(Metric::kInFlightRuns, labels),
+             static_cast<double>(version.stats.running_runs));
+  }
+}
+
+void ShowStates(obs::Metrics* metrics, const models::Snapshot& snapshot) {
+  metrics->ClearGauges(Metric::kVersionState);
+  metrics->ClearGauges(Metric::kWorkerRestarts);
+  for (const auto& [name, model] : snapshot.models) {
+    for (const models::VersionEntry& version : model->versions) {
+      const std::string number = base::Cat(version.number);
+      const std::string state(models::StateName(version.state));
+      obs::Set(metrics->Gauge(Metric::kVersionState, {name, number, state}), 1);
+      obs::Set(metrics->Gauge(Metric::kWorkerRestarts, {name, number}), version.restarts);
+    }
+  }
+}
+
+void ShowMemory(obs::Metrics* metrics, const PageFacts& facts) {
+  metrics->ClearGauges(Metric::kPssBytes);
+  const auto show = [metrics](int pid, std::vector<std::string> labels) {
+    if (const auto bytes = PssBytes(pid)) {
+      obs::Set(metrics->Gauge(Metric::kPssBytes, labels), static_cast<double>(*bytes));
+    }
+  };
+  show(facts.front_pid, {"front", "", ""});
+  show(facts.supervisor_pid, {"supervisor", "", ""});
+  for (const auto& [key, pid] : facts.worker_pids) {
+    show(pid, {"worker", key.model, base::Cat(key.version)});
+  }
+}
+
+}  // namespace
+
+std::string MetricsPage(obs::Metrics* metrics, const PageFacts& facts) {
+  ShowQueues(metrics, facts.versions);
+  ShowStates(metrics, *facts.snapshot);
+  ShowMemory(metrics, facts);
+  obs::Set(metrics->Gauge(Metric::kBudgetBytes, {}), static_cast<double>(facts.request_bytes_held));
+  obs::Set(metrics->Gauge(Metric::kConnections, {}), static_cast<double>(facts.connections));
+  return metrics->Page();
+}
+
+}  // namespace tensord::serve

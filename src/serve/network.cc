@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "serve/network.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "base/unique_fd.h"
+
+namespace tensord::serve {
+
+Network::Network(loop::LoopSet* loops, front::ServerContext* context, uint64_t request_bytes_budget)
+    : loops_(loops), budget_(request_bytes_budget) {
+  per_loop_.resize(static_cast<size_t>(loops->size()));
+  for (int i = 0; i < loops->size(); ++i) {
+    per_loop_[static_cast<size_t>(i)].router =
+        std::make_unique<front::Router>(context, &loops->at(i));
+  }
+}
+
+void Network::Open(const supervisor::FrontSockets& sockets, const config::ServerOptions& options,
+                   std::function<void(absl::Status)> done) {
+  if (sockets.loops.size() != per_loop_.size()) {
+    return done(absl::InternalError("the supervisor opened sockets for another number of loops"));
+  }
+  // On one port, the first bytes of a connection tell gRPC from REST.
+  const bool shared_port = options.port == options.rest_api_port;
+  auto results = std::make_shared<std::vector<absl::Status>>(per_loop_.size());
+  loops_->OnEach(
+      [this, sockets, shared_port, results](int i) {
+        const auto index = static_cast<size_t>(i);
+        (*results)[index] = OpenLoop(i, sockets.loops[index], shared_port);
+      },
+      [results, done = std::move(done)] {
+        for (const absl::Status& result : *results) {
+          if (!result.ok()) return done(result);
+        }
+        done(absl::OkStatus());
+      });
+}
+
+absl::Status Network::OpenLoop(int loop, const supervisor::LoopSockets& sockets, bool shared_port) {
+  RETURN_IF_ERROR(OpenOne(loop, sockets.grpc_fd, {.http1 = shared_port, .http2 = true}));
+  RETURN_IF_ERROR(OpenOne(loop, sockets.rest_fd, {.http1 = true, .http2 = true}));
+  return OpenOne(loop, sockets.unix_fd, {.http1 = false, .http2 = true});
+}
+
+absl::Status Network::OpenOne(int loop, int fd, front::Protocols protocols) {
+  if (fd < 0) return absl::OkStatus();
+  if (listen(fd, SOMAXCONN) != 0) {
+    return absl::InternalError(base::Cat("listen: ", std::strerror(errno)));
+  }
+  // The supervisor's socket stays: a copy is what the listener may close.
+  base::UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  PerLoop& own = per_loop_[static_cast<size_t>(loop)];
+  front::ListenerOptions options;
+  options.protocols = protocols;
+  ASSIGN_OR_RETURN(std::unique_ptr<front::Listener> listener,
+                   front::Listener::Create(&loops_->at(loop), std::move(copy), options,
+                                           own.router.get(), &budget_));
+  own.listeners.push_back(std::move(listener));
+  return absl::OkStatus();
+}
+
+void Network::Publish(std::shared_ptr<const models::Snapshot> snapshot, loop::Task after) {
+  loops_->OnEach(
+      [this, snapshot](int i) { per_loop_[static_cast<size_t>(i)].router->SetSnapshot(snapshot); },
+      std::move(after));
+}
+
+void Network::Drain(absl::Time deadline, loop::Task done) {
+  // One count for all listeners of all loops, and one for "all have been told".
+  struct Round {
+    std::atomic<int> left{1};
+    loop::Task done;
+  };
+  auto round = std::make_shared<Round>();
+  round->done = std::move(done);
+  const auto one_less = [this, round] {
+    if (round->left.fetch_sub(1) == 1) {
+      loop::PostOrDie(loops_->control(), [round] { round->done(); });
+    }
+  };
+  loops_->OnEach(
+      [this, deadline, round, one_less](int i) {
+        for (const auto& listener : per_loop_[static_cast<size_t>(i)].listeners) {
+          round->left.fetch_add(1);
+          listener->Drain(deadline, one_less);
+        }
+      },
+      one_less);
+}
+
+void Network::CountConnections(std::function<void(size_t)> done) {
+  auto sum = std::make_shared<std::atomic<size_t>>(0);
+  loops_->OnEach(
+      [this, sum](int i) {
+        for (const auto& listener : per_loop_[static_cast<size_t>(i)].listeners) {
+          sum->fetch_add(listener->connections());
+        }
+      },
+      [sum, done = std::move(done)] { done(sum->load()); });
+}
+
+}  // namespace tensord::serve

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/byte_budget.h"
+#include "config/server_options.h"
+#include "front/handlers/router.h"
+#include "front/listener.h"
+#include "loop/loop_set.h"
+#include "supervisor/front_sockets.h"
+
+namespace tensord::serve {
+
+// The network side of the front: on every loop its listeners and its router.
+// Threads: the control loop. Lifetime: loops and server context outlive it; destroy it once no loop
+// runs.
+class Network {
+ public:
+  Network(loop::LoopSet* loops, front::ServerContext* context, uint64_t request_bytes_budget);
+
+  // Takes the sockets over (and makes them listen, if they do not yet), on each loop its own.
+  // `done` hears on the control loop: INTERNAL names what does not work.
+  void Open(const supervisor::FrontSockets& sockets, const config::ServerOptions& options,
+            std::function<void(absl::Status)> done);
+
+  // What every loop answers from now on; `after` runs on the control loop when all have it.
+  void Publish(std::shared_ptr<const models::Snapshot> snapshot, loop::Task after);
+
+  // Refuses new connections, lets the open ones finish, cuts what is left at `deadline`.
+  void Drain(absl::Time deadline, loop::Task done);
+
+  // Open connections of all loops, gathered by messages.
+  void CountConnections(std::function<void(size_t)> done);
+  uint64_t request_bytes_held() const { return budget_.used(); }
+
+ private:
+  // What belongs to one loop's thread.
+  struct PerLoop {
+    std::unique_ptr<front::Router> router;
+    std::vector<std::unique_ptr<front::Listener>> listeners;
+  };
+
+  absl::Status OpenLoop(int loop, const supervisor::LoopSockets& sockets, bool shared_port);
+  absl::Status OpenOne(int loop, int fd, front::Protocols protocols);
+
+  loop::LoopSet* const loops_;
+  base::ByteBudget budget_;
+  std::vector<PerLoop> per_loop_;
+};
+
+}  // namespace tensord::serve

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "serve/run_front.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "base/text.h"
+#include "obs/log.h"
+#include "serve/server.h"
+
+namespace tensord::serve {
+
+int RunFront(const config::ServerOptions& options, const supervisor::FrontSockets& sockets) {
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Create(options, sockets);
+  if (!server.ok()) {
+    obs::Error("cannot start: {}", base::Message(server.status()));
+    return 1;
+  }
+  const int code = (*server)->Run();
+  // Every promise to a client is kept or its connection closed; the kernel frees the rest faster
+  // than destructors could, and a thread that hangs in a file system cannot hold the exit up.
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+}  // namespace tensord::serve

@@ -1,0 +1,257 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "serve/server.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "config/cpu_budget.h"
+#include "front/handlers/reply.h"
+#include "obs/log.h"
+#include "serve/metrics_page.h"
+#include "tensord/model_server_config.pb.h"
+
+namespace tensord::serve {
+namespace {
+
+void LogWorkerLine(const fleet::WorkerKey& key, std::string_view line) {
+  obs::Write(obs::Level::kInfo, line,
+             {{"model", key.model}, {"version", base::Cat(key.version)}, {"from", "worker"}});
+}
+
+void LogWarnings(const config::Warnings& warnings) {
+  for (const std::string& warning : warnings) obs::Warn("{}", warning);
+}
+
+}  // namespace
+
+Server::Server(const config::ServerOptions& options, const supervisor::FrontSockets& sockets)
+    : options_(options), sockets_(sockets) {}
+
+Server::~Server() = default;
+
+absl::StatusOr<Server::Files> Server::ReadFiles(const config::ServerOptions& options) {
+  config::Warnings warnings;
+  Files files;
+  ASSIGN_OR_RETURN(files.models, config::LoadModels(options, &warnings));
+  ASSIGN_OR_RETURN(files.settings, config::LoadModelSettings(options));
+  LogWarnings(warnings);
+  return files;
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Create(const config::ServerOptions& options,
+                                                       const supervisor::FrontSockets& sockets) {
+  std::unique_ptr<Server> server(new Server(options, sockets));
+  RETURN_IF_ERROR(server->Build());
+  return server;
+}
+
+absl::Status Server::Build() {
+  ASSIGN_OR_RETURN(first_, ReadFiles(options_));
+  ASSIGN_OR_RETURN(monitoring_, config::LoadMonitoring(options_));
+  config::Warnings warnings;
+  ASSIGN_OR_RETURN(std::optional<config::BatchingParameters> batching,
+                   config::LoadBatchingParameters(options_, &warnings));
+  machine_ = {.cpus = config::CpuBudget(), .root = geteuid() == 0};
+  const uint64_t memory_limit = config::MemoryLimit(options_, config::MemoryBudget());
+
+  ASSIGN_OR_RETURN(loops_, loop::LoopSet::Create(static_cast<int>(sockets_.loops.size())));
+  ASSIGN_OR_RETURN(file_thread_, FileThread::Start());
+  loop::EventLoop& control = loops_->control();
+  context_.options = &options_;
+  context_.metrics = &metrics_;
+  context_.unknown_model = &unknown_model_;
+  context_.metrics_path = monitoring_.prometheus ? monitoring_.path : std::string();
+  context_.reload = [this](std::string config, loop::EventLoop& caller,
+                           std::function<void(absl::Status)> done) {
+    loop::PostOrDie(loops_->control(),
+                    [this, config = std::move(config), &caller, done = std::move(done)]() mutable {
+                      ReloadFromClient(std::move(config), caller, std::move(done));
+                    });
+  };
+  context_.metrics_page = [this](std::shared_ptr<front::Exchange> exchange) {
+    SendMetricsPage(std::move(exchange));
+  };
+  supervisor_ = std::make_unique<fleet::SupervisorClient>(
+      control, base::UniqueFd(sockets_.supervisor_fd),
+      [this](const channel::ControlRecord& record, base::UniqueFd descriptor) {
+        OnSupervisor(record, std::move(descriptor));
+      },
+      [this] { Finish(1); });
+  fleet_ = std::make_unique<fleet::Fleet>(control, supervisor_.get(), LogWorkerLine);
+  network_ = std::make_unique<Network>(loops_.get(), &context_,
+                                       config::RequestBytesBudget(options_, memory_limit));
+  host_ = std::make_unique<Host>(Host::Setup{.loops = loops_.get(),
+                                             .fleet = fleet_.get(),
+                                             .network = network_.get(),
+                                             .metrics = &metrics_,
+                                             .options = &options_,
+                                             .batching = std::move(batching),
+                                             .machine = machine_});
+  const models::Options plan = PlanCatalog(options_, memory_limit);
+  scanner_ = std::make_unique<models::Scanner>(
+      control, plan.poll_period,
+      [period = plan.poll_period] { return models::MakeLocalSource(period); },
+      [this](const std::string& model, const std::string& base_path,
+             absl::StatusOr<models::Listing> listing) {
+        catalog_->OnSourceUpdate(model, base_path, std::move(listing));
+      });
+  catalog_ = std::make_unique<models::Catalog>(control, plan, *host_);
+  host_->Attach(catalog_.get(), scanner_.get());
+  return absl::OkStatus();
+}
+
+int Server::Run() {
+  loop::PostOrDie(loops_->control(), [this] {
+    SetModels(std::move(first_), [](const absl::Status& status) {
+      if (!status.ok()) obs::Warn("{}", base::Message(status));
+    });
+    if (sockets_.listen_when_loaded) {
+      WhenStarted();
+    } else {
+      OpenNetwork();
+    }
+    PollFiles();
+  });
+  loops_->Run();
+  return exit_code_;
+}
+
+void Server::OpenNetwork() {
+  network_->Open(sockets_, options_, [this](const absl::Status& opened) {
+    if (!opened.ok()) {
+      obs::Error("cannot serve: {}", base::Message(opened));
+      return Finish(1);
+    }
+    channel::ControlRecord ready;
+    ready.kind = channel::ControlKind::kFrontReady;
+    supervisor_->Send(ready);
+  });
+}
+
+// As the original: no port opens before every model is up, and one that fails ends the start.
+void Server::WhenStarted() {
+  const std::optional<absl::Status> started = catalog_->StartFinished();
+  if (!started) {
+    loops_->control().At(loops_->control().Now() + limits::kStartPoll, [this] { WhenStarted(); });
+    return;
+  }
+  if (draining_) return;
+  if (started->ok()) return OpenNetwork();
+  std::printf("Failed to start server. Error: %s\n", started->ToString().c_str());
+  std::fflush(stdout);
+  constexpr int kOriginalFailure = 255;
+  Finish(kOriginalFailure);
+}
+
+void Server::OnSupervisor(const channel::ControlRecord& record, base::UniqueFd descriptor) {
+  if (record.kind == channel::ControlKind::kDrain) return Drain();
+  if (record.kind == channel::ControlKind::kReload) return ReloadFromFiles();
+  fleet_->OnSupervisor(record, std::move(descriptor));
+}
+
+void Server::SetModels(Files files, std::function<void(absl::Status)> done) {
+  host_->SetSettings(std::move(files.settings));
+  catalog_->SetModels(PlanModels(files.models, host_->settings(), options_), std::move(done));
+}
+
+void Server::ReloadFromFiles() {
+  obs::Info("reading the model configuration again");
+  const bool posted = file_thread_->Run([this] {
+    absl::StatusOr<Files> files = ReadFiles(options_);
+    loop::PostOrDie(loops_->control(), [this, files = std::move(files)]() mutable {
+      if (!files.ok()) {
+        return obs::Error("the configuration stays as it is: {}", base::Message(files.status()));
+      }
+      SetModels(*std::move(files), [](const absl::Status& status) {
+        if (status.ok()) return obs::Info("the new configuration holds");
+        obs::Error("reload: {}", base::Message(status));
+      });
+    });
+  });
+  if (!posted) obs::Warn("too many reloads wait; this one is dropped");
+}
+
+void Server::PollFiles() {
+  const int period = options_.model_config_file_poll_wait_seconds;
+  if (period <= 0 || options_.model_config_file.empty()) return;
+  loops_->control().At(loops_->control().Now() + absl::Seconds(period), [this] {
+    ReloadFromFiles();
+    PollFiles();
+  });
+}
+
+void Server::ReloadFromClient(std::string config, loop::EventLoop& caller,
+                              std::function<void(absl::Status)> done) {
+  // `done` holds the client's exchange, which must be let go on the caller's loop.
+  auto answer = std::make_shared<std::function<void(absl::Status)>>(std::move(done));
+  const std::function<void(absl::Status)> reply = [answer, &caller](const absl::Status& status) {
+    loop::PostOrDie(caller, [answer, status] { std::exchange(*answer, nullptr)(status); });
+  };
+  tensorflow::serving::ModelServerConfig proto;
+  if (!proto.ParseFromString(config)) {
+    return reply(absl::InvalidArgumentError("the model configuration is malformed"));
+  }
+  config::Warnings warnings;
+  absl::StatusOr<std::vector<config::ModelEntry>> models = config::ToModelEntries(proto, &warnings);
+  LogWarnings(warnings);
+  if (!models.ok()) return reply(models.status());
+  SetModels({.models = *std::move(models), .settings = host_->settings()}, reply);
+}
+
+void Server::SendMetricsPage(std::shared_ptr<front::Exchange> exchange) {
+  loop::EventLoop& caller = exchange->loop();
+  auto held = std::make_shared<std::shared_ptr<front::Exchange>>(std::move(exchange));
+  loop::PostOrDie(loops_->control(), [this, &caller, held = std::move(held)]() mutable {
+    network_->CountConnections([this, &caller, held = std::move(held)](size_t connections) {
+      host_->CollectStats([this, &caller, held, connections](std::vector<VersionStats> stats) {
+        PageFacts facts{.snapshot = catalog_->snapshot().get(),
+                        .versions = std::move(stats),
+                        .worker_pids = fleet_->pids(),
+                        .front_pid = getpid(),
+                        .supervisor_pid = getppid(),
+                        .request_bytes_held = network_->request_bytes_held(),
+                        .connections = connections};
+        const auto snapshot = catalog_->snapshot();
+        facts.snapshot = snapshot.get();
+        std::string page = MetricsPage(&metrics_, facts);
+        loop::PostOrDie(caller, [held, page = std::move(page)]() mutable {
+          front::ReplyText(**held, 200, std::move(page));
+          held->reset();
+        });
+      });
+    });
+  });
+}
+
+void Server::Drain() {
+  if (draining_) return;
+  draining_ = true;
+  context_.draining.store(true);
+  const absl::Duration lame_duck = absl::Milliseconds(options_.drain_lame_duck_ms);
+  drain_by_ = loops_->control().Now() + lame_duck + absl::Milliseconds(options_.drain_timeout_ms);
+  obs::Info("draining: not ready from now on, what is in flight is finished");
+  loops_->control().At(loops_->control().Now() + lame_duck, [this] { DrainConnections(); });
+}
+
+void Server::DrainConnections() {
+  network_->Drain(drain_by_, [this] {
+    catalog_->Shutdown([this] { Finish(0); });
+    // Workers that do not end in time go with this process.
+    loops_->control().At(drain_by_, [this] { Finish(0); });
+  });
+}
+
+void Server::Finish(int exit_code) {
+  exit_code_ = exit_code;
+  loops_->Stop();
+}
+
+}  // namespace tensord::serve

@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/server_options.h"
+#include "config/text_files.h"
+#include "fleet/fleet.h"
+#include "fleet/supervisor_client.h"
+#include "front/handlers/context.h"
+#include "loop/loop_set.h"
+#include "models/catalog.h"
+#include "models/scanner.h"
+#include "obs/metrics.h"
+#include "serve/file_thread.h"
+#include "serve/host.h"
+#include "serve/network.h"
+#include "supervisor/front_sockets.h"
+
+namespace tensord::serve {
+
+// The front as a whole: builds all, runs, drains all.
+//
+// Threads: the thread that calls Run is the control loop's; everything here runs on it.
+class Server {
+ public:
+  // Reads the files that the options name. Any error is one that an operator must mend.
+  static absl::StatusOr<std::unique_ptr<Server>> Create(const config::ServerOptions& options,
+                                                        const supervisor::FrontSockets& sockets);
+  ~Server();
+
+  // Serves until told to drain; gives the process's exit code.
+  int Run();
+
+ private:
+  // What the files say; read anew for each reload.
+  struct Files {
+    std::vector<config::ModelEntry> models;
+    SettingsByModel settings;
+  };
+
+  Server(const config::ServerOptions& options, const supervisor::FrontSockets& sockets);
+  absl::Status Build();
+  absl::Status LoadFirst();
+  static absl::StatusOr<Files> ReadFiles(const config::ServerOptions& options);
+
+  void OnSupervisor(const channel::ControlRecord& record, base::UniqueFd descriptor);
+  void OpenNetwork();
+  void WhenStarted();
+  void SetModels(Files files, std::function<void(absl::Status)> done);
+  void ReloadFromFiles();
+  void PollFiles();
+  void ReloadFromClient(std::string config, loop::EventLoop& caller,
+                        std::function<void(absl::Status)> done);
+  void SendMetricsPage(std::shared_ptr<front::Exchange> exchange);
+  void Drain();
+  void DrainConnections();
+  void Finish(int exit_code);
+
+  const config::ServerOptions options_;
+  const supervisor::FrontSockets sockets_;
+  Files first_;
+  config::Monitoring monitoring_;
+  Machine machine_;
+  int exit_code_ = 0;
+  bool draining_ = false;
+  absl::Time drain_by_;
+
+  obs::Metrics metrics_;
+  obs::ModelMetrics unknown_model_{&metrics_, "unknown"};
+  front::ServerContext context_;
+  std::unique_ptr<loop::LoopSet> loops_;
+  std::unique_ptr<FileThread> file_thread_;
+  std::unique_ptr<fleet::SupervisorClient> supervisor_;
+  std::unique_ptr<fleet::Fleet> fleet_;
+  std::unique_ptr<Network> network_;
+  std::unique_ptr<Host> host_;
+  std::unique_ptr<models::Scanner> scanner_;
+  std::unique_ptr<models::Catalog> catalog_;
+};
+
+}  // namespace tensord::serve

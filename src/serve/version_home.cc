@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "serve/version_home.h"
+
+#include <utility>
+
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "wire/signatures.h"
+
+namespace tensord::serve {
+namespace {
+
+// Counts every run where dashboards look for it. The histograms are looked up once.
+absl::AnyInvocable<void(const sched::RunEvent&)> CountRuns(const VersionId& id,
+                                                           const VersionSetup& setup) {
+  prometheus::Histogram& rows =
+      setup.metrics->Histogram(obs::Metric::kBatchRows, {id.model, base::Cat(id.version)});
+  return [&rows, model = setup.model_metrics](const sched::RunEvent& run) {
+    obs::Observe(rows, static_cast<double>(run.rows));
+    model->CountRun(run.run_time);
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<VersionHome::Version*> VersionHome::MakeVersion(const VersionId& id,
+                                                               const engine::ModelInfo& info,
+                                                               VersionSetup setup) {
+  ASSIGN_OR_RETURN(tensor::SignatureList signatures, wire::ParseSignatures(info.signature_def_map));
+  setup.queue.signatures = sched::RowsOf(signatures);
+  setup.queue.stateful = !info.stateful_reason.empty();
+  setup.queue.on_run = CountRuns(id, setup);
+  auto servable = std::make_shared<front::Servable>();
+  servable->model = id.model;
+  servable->version = id.version;
+  servable->signatures = std::move(signatures);
+  servable->signature_def_map = info.signature_def_map;
+  servable->stateful = !info.stateful_reason.empty();
+  servable->home = &loop_;
+  servable->metrics = setup.model_metrics;
+  Version& version = versions_[id];
+  version.queue = std::make_unique<sched::VersionQueue>(loop_, std::move(setup.queue));
+  servable->queue = version.queue.get();
+  version.servable = std::move(servable);
+  return &version;
+}
+
+absl::StatusOr<std::shared_ptr<front::Servable>> VersionHome::AddWorker(
+    const VersionId& id, fleet::Worker* worker, const engine::ModelInfo& info, VersionSetup setup) {
+  const auto at = versions_.find(id);
+  Version* version = at == versions_.end() ? nullptr : &at->second;
+  if (version == nullptr) {
+    ASSIGN_OR_RETURN(version, MakeVersion(id, info, std::move(setup)));
+  } else if (version->servable->signature_def_map != info.signature_def_map) {
+    return absl::FailedPreconditionError(
+        base::Cat("the files of model ", id.model, ", version ", id.version,
+                  " changed while it serves; put new files into a new version directory"));
+  }
+  version->queue->AddWorker(worker);
+  return version->servable;
+}
+
+void VersionHome::RemoveWorker(const VersionId& id, fleet::Worker* worker) {
+  const auto at = versions_.find(id);
+  if (at == versions_.end()) return;
+  at->second.queue->RemoveWorker(worker);
+}
+
+void VersionHome::OnWorkerFree(const VersionId& id) {
+  const auto at = versions_.find(id);
+  if (at != versions_.end()) at->second.queue->OnWorkerFree();
+}
+
+void VersionHome::Drain(const VersionId& id, loop::Task done) {
+  const auto at = versions_.find(id);
+  if (at == versions_.end()) return done();
+  at->second.queue->Drain([this, id, done = std::move(done)]() mutable {
+    // Kept from the map's destructor order: `done` may ask for this version again.
+    auto gone = versions_.extract(id);
+    done();
+  });
+}
+
+void VersionHome::Drop(const VersionId& id, const absl::Status& status) {
+  auto gone = versions_.extract(id);
+  if (!gone.empty()) gone.mapped().queue->FailAll(status);
+}
+
+std::vector<VersionStats> VersionHome::Collect() const {
+  std::vector<VersionStats> all;
+  for (const auto& [id, version] : versions_) all.push_back({id, version.queue->stats()});
+  return all;
+}
+
+}  // namespace tensord::serve
