@@ -18,7 +18,7 @@
 namespace tensord::front {
 
 struct ListenerOptions {
-  Protocols protocols;
+  Protocols protocols = {};
   int connections_max = limits::kConnectionsMax;
   uint64_t body_bytes_max = limits::kBodyBytesMax;
   uint64_t inflated_bytes_max = limits::kInflatedBytesMax;

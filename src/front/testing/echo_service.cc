@@ -61,6 +61,8 @@ void EchoService::AnswerGrpc(std::shared_ptr<Exchange> exchange) {
     exchange->Send(MakeGrpcAnswer(absl::OkStatus(), std::string(ToNumber(text), 'x')));
   } else if (head->method == "Fail") {
     exchange->Send(MakeGrpcAnswer(absl::InvalidArgumentError(text.c_str())));
+  } else if (head->method == "Keep") {
+    kept.push_back(std::move(exchange));
   } else if (head->method == "Hang") {
     Hang(std::move(exchange), head->deadline);
   } else {

@@ -17,9 +17,9 @@ namespace tensord::front {
 //
 // gRPC, /echo.Echo/<method>: Call echoes the message; Fail answers INVALID_ARGUMENT with the
 // message as text; Big answers as many bytes as the message says in decimal; Hang answers only when
-// the deadline passes (DEADLINE_EXCEEDED). HTTP: /stats answers the counts as JSON; /big/N answers
-// N bytes; /early answers 403 before the body; /hang never answers; all else answers "METHOD TARGET
-// SIZE UNDECODABLE\n" and the body.
+// the deadline passes (DEADLINE_EXCEEDED); Keep never answers and is kept, even when cancelled.
+// HTTP: /stats answers the counts as JSON; /big/N answers N bytes; /early answers 403 before the
+// body; /hang never answers; all else answers "METHOD TARGET SIZE UNDECODABLE\n" and the body.
 //
 // Threads: one loop.
 class EchoService final : public Service {
@@ -37,6 +37,7 @@ class EchoService final : public Service {
 
   const Counts& counts() const { return counts_; }
   const std::string& last_refusal() const { return last_refusal_; }
+  std::vector<std::shared_ptr<Exchange>> kept;
   // More members for /stats: `,"name":1`.
   std::function<std::string()> more_stats = [] { return std::string(); };
 
