@@ -5,6 +5,7 @@
 
 #include <malloc.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -79,6 +80,8 @@ ExitCode Loop::Serve() {
     return ExitCode::kProtocolBroken;
   }
   auto& load = std::get<channel::LoadRecord>(*record);
+  // What ps and top show; the kernel keeps the first 15 bytes.
+  prctl(PR_SET_NAME, base::Cat(load.model, "/", load.version).c_str(), 0, 0, 0);
   sandbox_ = confinement_->BeforeLoad(load);
   loader_ = std::thread([this, load = std::move(load)] { LoadAndExecute(load); });
   return Watch();
