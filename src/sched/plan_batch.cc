@@ -126,6 +126,19 @@ Filling Fill(const Lane& lane, PlanRules rules, absl::Time now, std::vector<Call
   return filling;
 }
 
+// When this batch leaves: at once, except where an operator wants part-full ones to wait for more;
+// then so early that its members still make it, as far as is known.
+absl::Time LeaveTime(const Filling& filling, PlanRules rules) {
+  const BatchLimits& limits = filling.lane->limits;
+  if (filling.full || rules.closing || limits.wait_max <= absl::ZeroDuration()) {
+    return absl::InfinitePast();
+  }
+  absl::Time leave = filling.oldest + limits.wait_max;
+  if (filling.lane->service == nullptr) return leave;
+  const auto run = filling.lane->service->P95(std::max<int64_t>(1, filling.rows));
+  return run.has_value() ? std::min(leave, filling.tightest - *run) : leave;
+}
+
 }  // namespace
 
 absl::Time DueTime(absl::Time arrived, absl::Time deadline) {
@@ -152,11 +165,9 @@ BatchPlan PlanBatch(std::span<const Lane> lanes, PlanRules rules, absl::Time now
     if (best != nullptr && !Before(lane.calls.front(), *best)) continue;
     std::vector<CallId> hopeless;
     Filling filling = Fill(lane, rules, now, &hopeless);
-    const bool ready = lane.limits.wait_max <= absl::ZeroDuration() || rules.closing ||
-                       filling.full || !lane.limits.together ||
-                       filling.oldest + lane.limits.wait_max <= now;
-    if (!ready) {
-      plan.wake = std::min(plan.wake, filling.oldest + lane.limits.wait_max);
+    const absl::Time leave = LeaveTime(filling, rules);
+    if (leave > now) {
+      plan.wake = std::min(plan.wake, leave);
       continue;
     }
     best = &lane.calls.front();

@@ -112,6 +112,17 @@ TEST(PlanBatch, LeavesBeforeTheTimeoutWhenFullOrClosedOrClosing) {
               ElementsAre(1));
 }
 
+TEST(PlanBatch, LeavesBeforeTheTimeoutWhenItWouldMissADeadline) {
+  BatchLimits limits = Rows(4);
+  limits.wait_max = absl::Seconds(1);
+  const std::vector<Pending> queue = {Waiting(1, 1, At(20))};  // A run takes 4.5 ms.
+  const BatchPlan early = PlanOne(queue, limits, At(1), &Learnt());
+  EXPECT_THAT(early.batch, IsEmpty());
+  EXPECT_GT(early.wake, At(14));
+  EXPECT_LT(early.wake, At(16));
+  EXPECT_THAT(PlanOne(queue, limits, early.wake, &Learnt()).batch, ElementsAre(1));
+}
+
 TEST(PlanBatch, ALaneThatWaitsDoesNotHoldUpAnother) {
   BatchLimits waits = Rows(4);
   waits.wait_max = absl::Milliseconds(10);
