@@ -69,7 +69,6 @@ class WorkerHandle final : public Worker {
   // Worker.
   int Free() const override;
   int Executors() const override { return static_cast<int>(parts_.load.executors); }
-  int Executors() const override { return static_cast<int>(parts_.load.executors); }
   void Submit(RunSpec spec, RunDone done) override;
 
   // No more runs; the worker finishes what it has and ends. Killed when it has not ended kStopGrace
