@@ -199,8 +199,7 @@ class Catalog::Impl {
     Orders orders;
     absl::Time wake = DecideAll(now, &orders);
     PublishChanges(now);
-    for (const WorkerKey& key : orders.stop) host_.Stop(key);
-    for (const auto& [key, files] : orders.start) StartWorker(key, files);
+    for (const Order& order : orders) Give(order);
     UpdateWatch();
     wake = std::min(wake, AnswerWaiters(now));
     for (const auto& [name, source] : sources_) wake = std::min(wake, source.NextChange(now));
@@ -235,10 +234,13 @@ class Catalog::Impl {
     return now + absl::Seconds(1);
   }
 
-  void StartWorker(const WorkerKey& key, const VersionFiles& files) {
+  void Give(const Order& order) {
     WorkerRecord* worker = nullptr;
-    const VersionRecord* record = observed_.FindWorker(key, &worker);
-    if (record != nullptr) host_.Start(key, files, ModelConfig(record->config));
+    const VersionRecord* record = observed_.FindWorker(order.key, &worker);
+    if (record == nullptr) return;  // The host told of its end inside an earlier call.
+    if (!order.start.has_value()) return host_.Stop(order.key);
+    // A copy: the host may call back, and change what is observed.
+    host_.Start(order.key, *order.start, ModelConfig(record->config));
   }
 
   void PublishChanges(absl::Time now) {

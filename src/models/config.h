@@ -53,7 +53,7 @@ struct ModelConfig {
 
 // The files of one version, as they were found when its load was decided.
 struct VersionFiles {
-  std::string directory;  // "/models/half/00000123"
+  std::string directory = {};  // "/models/half/00000123"
   // Tells contents of one version number apart: files that replaced failed ones, another base path,
   // other worker settings. Never given out twice by one catalog.
   uint64_t generation = 0;

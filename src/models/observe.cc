@@ -143,7 +143,7 @@ class Applier {
          .restart = record->was_available && record->Running() < record->live_max,
          .memory_bytes = record->files.memory_estimate_bytes});
     if (record->state == State::kStart) Move(record, State::kLoading, now_);
-    orders_->start.emplace_back(start.key, record->files);
+    orders_->push_back({.key = start.key, .start = record->files});
   }
 
   void operator()(const Stop& stop) {
@@ -185,7 +185,7 @@ class Applier {
   void StopWorker(WorkerRecord* worker) {
     worker->state = WorkerState::kStopping;
     worker->since = now_;
-    orders_->stop.push_back(worker->key);
+    orders_->push_back({.key = worker->key, .start = std::nullopt});
   }
 
   const Desired& desired_;

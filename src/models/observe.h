@@ -4,9 +4,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,11 +18,12 @@
 // of Decide use the same steps as the server. Events of unknown workers do nothing.
 namespace tensord::models {
 
-// The workers that an action asks to start and to stop, for the host.
-struct Orders {
-  std::vector<std::pair<fleet::WorkerKey, VersionFiles>> start;
-  std::vector<fleet::WorkerKey> stop;
+// What the host is to be told, in this order.
+struct Order {
+  fleet::WorkerKey key;
+  std::optional<VersionFiles> start;  // Unset: stop.
 };
+using Orders = std::vector<Order>;
 
 // REQUIRES: `action` comes from Decide for this state.
 void Apply(const Action& action, const Desired& desired, absl::Time now, Observed* observed,

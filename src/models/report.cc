@@ -21,7 +21,10 @@ void LogVersion(const std::string& model, const VersionEntry* before, const Vers
   const std::string_view was = before == nullptr ? "new" : StateName(before->state);
   const bool moved =
       before == nullptr || before->state != after.state || before->generation != after.generation;
-  if (moved && before != nullptr && after.status.ok()) {
+  if (moved && before != nullptr && before->state == after.state && after.status.ok()) {
+    obs::Info("model {}, version {}: {} with new files or settings", model, after.number,
+              StateName(after.state));
+  } else if (moved && before != nullptr && after.status.ok()) {
     obs::Info("model {}, version {}: {} -> {} after {}", model, after.number, was,
               StateName(after.state), absl::FormatDuration(now - before->since));
   } else if (moved && after.status.ok()) {

@@ -18,9 +18,9 @@ namespace tensord::models {
 // One version that exists.
 struct FoundVersion {
   int64_t number = 0;
-  std::string directory;
+  std::string directory = {};
   bool complete = false;     // May be loaded.
-  std::string reason;        // If not complete: what is missing, for the operator.
+  std::string reason = {};   // If not complete: what is missing, for the operator.
   uint64_t bytes = 0;        // Sum of the file sizes.
   uint64_t fingerprint = 0;  // Of names, sizes and times: other files, other number; never 0.
 

@@ -448,33 +448,42 @@ class Simulation final : public CatalogHost {
     return reached.contains(to);
   }
 
-  // With nothing wrong any more, exactly what the policy asks for serves, with all its replicas.
+  // With nothing wrong any more, exactly what the policy asks for serves. What serves while nothing
+  // on disk could take over is kept as it is.
   void CheckHealed() {
     if (!ok_ || options_.memory_bytes_max != 0) return;
     for (const ModelConfig& config : catalog_->models()) {
       const auto at = snapshot_->models.find(config.name);
-      std::set<int64_t, std::greater<>> serves;
-      std::set<int64_t, std::greater<>> candidates;
-      // What serves from another base path stays until there is something to take over.
-      if (disk_[config.base_path].empty()) continue;
-      for (const auto& [number, version] : disk_[config.base_path]) candidates.insert(number);
-      if (at != snapshot_->models.end()) {
-        for (const VersionEntry& version : at->second->versions) {
-          if (version.state == State::kAvailable) serves.insert(version.number);
-        }
-      }
-      candidates.insert(serves.begin(), serves.end());
-      std::vector<Candidate> list;
-      for (const int64_t number : candidates) list.push_back({.number = number});
+      if (at == snapshot_->models.end()) return Broken(Cat(config.name, " is not shown"));
       std::set<int64_t> labelled;
       for (const auto& [label, number] : config.labels) labelled.insert(number);
-      const std::vector<int64_t> wanted = Choose(config.policy, list, labelled);
-      const bool as_wanted = std::ranges::equal(wanted, serves);
-      if (!wanted.empty() && !as_wanted) {
-        Broken(
-            Cat(config.name, " serves ", serves.size(), " versions; wanted are ", wanted.size()));
+      // A label that cannot move yet holds the version where it is.
+      for (const auto& [label, number] : at->second->labels) labelled.insert(number);
+      Numbers disk;
+      for (const auto& [number, version] : disk_[config.base_path]) disk.insert(number);
+      if (Chosen(config, disk, labelled).empty()) continue;
+      Numbers serves;
+      for (const VersionEntry& version : at->second->versions) {
+        if (version.state == State::kAvailable) serves.insert(version.number);
       }
+      disk.insert(serves.begin(), serves.end());
+      const std::vector<int64_t> wanted = Chosen(config, disk, labelled);
+      if (std::ranges::equal(wanted, serves)) continue;
+      Broken(Cat(config.name, " serves", Text(serves), "; wanted are", Text(wanted)));
     }
+  }
+
+  using Numbers = std::set<int64_t, std::greater<>>;
+  static std::vector<int64_t> Chosen(const ModelConfig& config, const Numbers& numbers,
+                                     const std::set<int64_t>& labelled) {
+    std::vector<Candidate> candidates;
+    for (const int64_t number : numbers) candidates.push_back({.number = number});
+    return Choose(config.policy, candidates, labelled);
+  }
+  static std::string Text(const auto& numbers) {
+    std::string text;
+    for (const int64_t number : numbers) text += Cat(" ", number);
+    return text;
   }
 
   void Drain() {
