@@ -81,6 +81,20 @@ std::vector<std::string> ThreadsWithCapabilities() {
   return left;
 }
 
+std::string ChangeUser(uint32_t user) {
+  // Without the fix-up, changing the user leaves capabilities alone, and access(), with which the
+  // runtime looks for files, honours them although the real user is not root.
+  if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) != 0) {
+    prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+  }
+  // The groups first: that takes a capability which goes with the user in the second case.
+  if (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 ||
+      setresuid(user, user, user) != 0) {
+    return base::Cat("user: not applied: ", geteuid(), " instead of ", user, Error(""));
+  }
+  return base::Cat("user: ", geteuid(), " (its own)");
+}
+
 }  // namespace
 
 std::string ForbidNewPrivileges() {
@@ -112,24 +126,19 @@ std::string LimitResources() {
 
 std::string BecomeUser(uint32_t user) {
   const bool root = geteuid() == 0;
-  if (root && user != 0) {
-    // Without the fix-up, changing the user leaves capabilities alone, and access(), with which the
-    // runtime looks for files, honours them although the real user is not root.
-    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0) != 0) {
-      prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
-    }
-    // The groups first: that takes a capability which goes with the user in the second case.
-    if (setgroups(0, nullptr) != 0 || setresgid(user, user, user) != 0 ||
-        setresuid(user, user, user) != 0) {
-      return Error(base::Cat("user: still ", geteuid(), ", not ", user));
-    }
+  std::string line;
+  if (user == 0) {
+    line = base::Cat("user: ", geteuid(), " (the server's: none of its own was given)");
+  } else if (!root) {
+    line = base::Cat("user: ", geteuid(), " (the server's: only root can give it its own)");
+  } else {
+    line = ChangeUser(user);
   }
-  const bool kept = SetCapabilities(uint64_t{1} << CAP_DAC_READ_SEARCH);
-  if (!kept && !SetCapabilities(0)) return Error("capabilities: not dropped");
-  const char* words = user == 0 ? " (the server's: no user of its own was given)"
-                      : root    ? " (its own)"
-                                : " (the server's: only root can give it its own)";
-  return base::Cat("user: ", geteuid(), words);
+  // An ordinary user's process has no capability to keep.
+  if (!SetCapabilities(uint64_t{1} << CAP_DAC_READ_SEARCH) && !SetCapabilities(0)) {
+    line += Error("; capabilities: not applied");
+  }
+  return line;
 }
 
 bool DieWith(pid_t supervisor) {

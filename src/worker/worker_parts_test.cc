@@ -172,11 +172,11 @@ TEST(SpeakLastWords, ARecordOfTheSignalComesBeforeTheEnd) {
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-// Without end, and not as a loop.
-__attribute__((noinline)) int Deeper(volatile char* above) {
+// Deeper than any stack, and not as a loop.
+__attribute__((noinline)) int Recurse(volatile char* above, int64_t depth) {
   volatile char here[4096];
   here[0] = above[0];
-  return Deeper(here) + here[0];
+  return depth == 0 ? 0 : Recurse(here, depth - 1) + here[0];
 }
 
 TEST(SignalStack, AnOverflownStackStillSpeaks) {
@@ -187,7 +187,7 @@ TEST(SignalStack, AnOverflownStackStillSpeaks) {
     const SignalStack stack;
     SpeakLastWords(fd, 5);
     volatile char bottom = 0;
-    _exit(Deeper(&bottom));
+    _exit(Recurse(&bottom, INT64_MAX));
   });
   ASSERT_TRUE(WIFSIGNALED(status));
   EXPECT_EQ(WTERMSIG(status), SIGSEGV);

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <dirent.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -158,6 +160,67 @@ TEST_F(ConfinementTest, WhatAModelPrintsReachesThePipes) {
   EXPECT_EQ(Ask("print", "2"), "done");
   EXPECT_THAT(worker_->Output(), HasSubstr("probe says 1 on stdout\n"));
   EXPECT_THAT(worker_->Output(), HasSubstr("probe says 1 on stderr\n"));
+}
+
+// Where layers cannot be had, models are served all the same, and the report is the truth.
+class DegradedTest : public ProcessTest {
+ protected:
+  void StartIn(TestZygote::Options options, uint32_t sandbox_user) {
+    auto zygote = TestZygote::Start(std::move(options));
+    ASSERT_TRUE(zygote.ok()) << zygote.status();
+    zygote_ = *std::move(zygote);
+    auto worker = zygote_->Fork();
+    ASSERT_TRUE(worker.ok()) << worker.status();
+    worker_ = *std::move(worker);
+    channel::LoadRecord record = LoadOf("probe/1");
+    record.sandbox_user = sandbox_user;
+    const absl::Status loaded = worker_->Load(record);
+    ASSERT_TRUE(loaded.ok()) << loaded << worker_->Output();
+  }
+  std::string Report() const {
+    std::string text;
+    for (const std::string& line : worker_->info().sandbox) text += line + "\n";
+    return text;
+  }
+  std::unique_ptr<TestZygote> zygote_;
+  std::unique_ptr<TestWorker> worker_;
+};
+
+TEST_F(DegradedTest, WithoutRootTheUserIsTheServersAndTheRestHolds) {
+  if (getuid() != 0) GTEST_SKIP() << "not root, so every other test shows this";
+  ASSERT_NO_FATAL_FAILURE(StartIn({.user = 65534}, 61234));
+  EXPECT_EQ(Probe(worker_.get(), "ids"), "65534 65534");
+  EXPECT_THAT(Report(), HasSubstr("only root can give it its own"));
+  EXPECT_THAT(Report(), Not(HasSubstr("NOT refused")));
+  EXPECT_THAT(Report(), HasSubstr("capabilities: none in"));
+}
+
+TEST_F(DegradedTest, AContainerThatForbidsChangingTheUserIsTold) {
+  if (getuid() != 0) GTEST_SKIP() << "not root";
+  ASSERT_NO_FATAL_FAILURE(StartIn({.refused_calls = {{SYS_setgroups}, {SYS_setresuid}}}, 61234));
+  EXPECT_EQ(Probe(worker_.get(), "ids"), "0 0");
+  EXPECT_THAT(Report(), HasSubstr("user: not applied: 0 instead of 61234"));
+  EXPECT_THAT(worker_->Output(), HasSubstr("user: not applied"));
+  EXPECT_THAT(Report(), HasSubstr("capabilities: none in"));
+}
+
+TEST_F(DegradedTest, WithoutLandlockTheProbeNamesWhatIsOpen) {
+  ASSERT_NO_FATAL_FAILURE(StartIn({.refused_calls = {{SYS_landlock_create_ruleset}}}, 0));
+  EXPECT_EQ(Probe(worker_.get(), "read", "/etc/passwd"), "done");
+  EXPECT_THAT(Report(), HasSubstr("landlock: not applied"));
+  EXPECT_THAT(Report(), HasSubstr("probe: NOT refused: open /etc/passwd (it worked)"));
+  EXPECT_THAT(worker_->Output(), HasSubstr("sandbox: landlock: not applied"));
+  // What the other layers refuse stays refused.
+  EXPECT_EQ(Probe(worker_.get(), "socket", "inet"), kNotPermitted);
+  EXPECT_EQ(Probe(worker_.get(), "write", "/tmp/tensord_probe"), kNotPermitted);
+}
+
+TEST_F(DegradedTest, WithoutSeccompLandlockStillHoldsTheFiles) {
+  ASSERT_NO_FATAL_FAILURE(
+      StartIn({.refused_calls = {{SYS_seccomp}, {SYS_prctl, PR_SET_SECCOMP}}}, 0));
+  EXPECT_THAT(Report(), HasSubstr("seccomp: not applied"));
+  EXPECT_THAT(Report(), HasSubstr("probe: NOT refused: make a socket (IPv4) (it worked)"));
+  EXPECT_EQ(Probe(worker_.get(), "read", "/etc/passwd"), kNoPermission);
 }
 
 }  // namespace

@@ -5,12 +5,15 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -86,20 +89,50 @@ absl::Status AwaitReadable(int fd, absl::Duration patience) {
   }
 }
 
+// From now on those calls fail with EPERM.
+void RefuseCalls(const std::vector<RefusedCall>& calls) {
+  std::vector<sock_filter> program;
+  for (const RefusedCall& call : calls) {
+    const auto number = static_cast<uint32_t>(call.number);
+    const bool any = !call.first_argument.has_value();
+    program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
+    // Of another number: past the rest of this call's part.
+    program.push_back(
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, static_cast<uint8_t>(any ? 1 : 3)));
+    if (!any) {
+      program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])));
+      program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, *call.first_argument, 0, 1));
+    }
+    program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM));
+  }
+  program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog filter{.len = static_cast<unsigned short>(program.size()),
+                          .filter = program.data()};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) != 0) _exit(126);
+}
+
 // In the child: exec's the zygote with its socket at descriptor 3.
 [[noreturn]] void ExecZygote(int socket, const std::vector<std::string>& arguments,
-                             const std::vector<std::string>& environment) {
+                             const TestZygote::Options& options) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   std::vector<char*> envp;
-  for (const std::string& entry : environment) envp.push_back(const_cast<char*>(entry.c_str()));
+  for (const std::string& entry : options.environment) {
+    envp.push_back(const_cast<char*>(entry.c_str()));
+  }
   envp.push_back(nullptr);
   if (socket == channel::kZygoteSocketFd) {
     fcntl(socket, F_SETFD, 0);
   } else {
     dup2(socket, channel::kZygoteSocketFd);
   }
+  if (options.user != 0 && (setresgid(options.user, options.user, options.user) != 0 ||
+                            setresuid(options.user, options.user, options.user) != 0)) {
+    _exit(125);
+  }
+  if (!options.refused_calls.empty()) RefuseCalls(options.refused_calls);
   execve(argv[0], argv.data(), envp.data());
   _exit(127);
 }
@@ -119,7 +152,7 @@ absl::StatusOr<std::unique_ptr<TestZygote>> TestZygote::Start(Options options) {
   arguments.insert(arguments.end(), options.arguments.begin(), options.arguments.end());
   options.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL=1");
   const pid_t pid = fork();
-  if (pid == 0) ExecZygote(ends.second.fd(), arguments, options.environment);
+  if (pid == 0) ExecZygote(ends.second.fd(), arguments, options);
   if (pid < 0) return absl::InternalError("fork failed");
   return std::unique_ptr<TestZygote>(new TestZygote(pid, std::move(ends.first)));
 }

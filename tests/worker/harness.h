@@ -49,12 +49,20 @@ struct Ended {
 
 class TestWorker;
 
+// A system call that fails with EPERM, always or with that first argument.
+struct RefusedCall {
+  int number;
+  std::optional<uint32_t> first_argument = std::nullopt;
+};
+
 // One running zygote. This process is the subreaper.
 class TestZygote {
  public:
   struct Options {
-    std::vector<std::string> arguments;    // Beside --zygote.
-    std::vector<std::string> environment;  // "NAME=value", the only ones.
+    std::vector<std::string> arguments = {};      // Beside --zygote.
+    std::vector<std::string> environment = {};    // "NAME=value", the only ones.
+    uid_t user = 0;                               // Who the zygote runs as; 0 changes nothing.
+    std::vector<RefusedCall> refused_calls = {};  // As a container's seccomp profile does.
   };
   static absl::StatusOr<std::unique_ptr<TestZygote>> Start(Options options);
   ~TestZygote();
