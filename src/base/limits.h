@@ -54,6 +54,9 @@ inline constexpr absl::Duration kHeartbeatEvery =
     absl::Milliseconds(100);  // Only while work is out.
 inline constexpr absl::Duration kHeartbeatLost =
     absl::Seconds(3);  // Starved CPUs delay beats 4x and more.
+inline constexpr int kHeartbeatsMax = 1000;  // In 100 ms: a held-up reader finds 300 in its queue.
+inline constexpr uint64_t kOwnSegmentsBytesMax =
+    1ull << 32;  // Of one worker's runs; one run with the largest inputs and outputs.
 inline constexpr absl::Duration kLoadWaitMax = absl::Minutes(30);  // Slow disks and large models.
 inline constexpr absl::Duration kRunOverrun = absl::Seconds(30);   // Past the last deadline: kill.
 inline constexpr absl::Duration kStopGrace =

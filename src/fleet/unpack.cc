@@ -68,6 +68,10 @@ absl::StatusOr<Unpacked> Unpack(const channel::Completion& completion,
     const channel::TensorDescriptor& output = completion.outputs[next++];
     const std::span<std::byte> copy = buffer->bytes().subspan(at, output.bytes);
     RETURN_IF_ERROR(channel::CopyFromShared(copy, segment, output.offset));
+    // Whoever reads a bool afterwards may rely on 0 and 1.
+    if (output.dtype == tensor::DType::kBool) {
+      for (std::byte& value : copy) value = std::byte{value != std::byte{0}};
+    }
     if (output.dtype == tensor::DType::kString) {
       const auto elements = static_cast<uint64_t>(output.shape.elements());
       RETURN_IF_ERROR(tensor::StringReader::Open(copy, elements).status());

@@ -24,6 +24,7 @@ void WorkerHandle::Stop() {
   absl::Time last = loop_.Now();
   for (const auto& [id, out] : out_) last = std::max(last, out.deadline);
   stop_by_ = last + limits::kStopGrace;
+  KeepWatch();
 }
 
 void WorkerHandle::OnDying() {
@@ -87,10 +88,25 @@ void WorkerHandle::FailRuns(const absl::Status& status) {
   }
 }
 
-// Looks after everything that has a limit in time.
+void WorkerHandle::KeepWatch() {
+  if (watchdog_ != 0) return;
+  watch_due_ = loop_.Now() + limits::kHeartbeatEvery;
+  watchdog_ = loop_.At(watch_due_, [this] { Watch(); });
+}
+
 void WorkerHandle::Watch() {
-  watchdog_ = loop_.At(loop_.Now() + limits::kHeartbeatEvery, [this] { Watch(); });
+  watchdog_ = 0;
+  heartbeats_ = 0;
   const absl::Time now = loop_.Now();
+  // This process was held up, by a machine that slept perhaps: the worker was, too.
+  if (now > watch_due_ + limits::kHeartbeatLost / 2) last_heard_ = now;
+  CheckTimes(now);
+  const bool idle = state_ == State::kReady && out_.empty() && !stop_asked_;
+  if (state_ != State::kEnded && !idle) KeepWatch();
+}
+
+// Looks after everything that has a limit in time.
+void WorkerHandle::CheckTimes(absl::Time now) {
   // A process that closed its channel may still run, and a request to kill it may have been lost.
   if (state_ == State::kDying) return kill_();
   if ((state_ == State::kStarting || state_ == State::kLoading) &&
@@ -98,10 +114,7 @@ void WorkerHandle::Watch() {
     return Kill("its model did not load in time");
   }
   if (now > stop_by_) return Kill("it did not stop when it was told to");
-  if (out_.empty()) {
-    last_heard_ = now;
-    return;
-  }
+  if (out_.empty()) return;
   if (now > last_heard_ + limits::kHeartbeatLost) return Kill("it stopped answering");
   for (const auto& [id, out] : out_) {
     if (now > out.deadline + limits::kRunOverrun) {

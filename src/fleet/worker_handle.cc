@@ -38,7 +38,7 @@ WorkerHandle::WorkerHandle(loop::EventLoop& loop, WorkerParts parts, WorkerObser
       response_slots_(parts_.response.size()),
       self_(std::make_shared<WorkerHandle*>(this)) {
   watch_ = loop_.Add(parts_.channel.fd(), EPOLLIN, [this](uint32_t) { OnReadable(); });
-  Watch();
+  KeepWatch();
 }
 
 WorkerHandle::~WorkerHandle() {
@@ -61,6 +61,7 @@ int WorkerHandle::Free() const {
 
 void WorkerHandle::Submit(RunSpec spec, RunDone done) {
   TENSORD_CHECK(Free() > 0);
+  if (out_.empty()) last_heard_ = loop_.Now();
   OutRun out;
   out.signature = spec.signature;
   out.done = std::move(done);
@@ -72,6 +73,7 @@ void WorkerHandle::Submit(RunSpec spec, RunDone done) {
   absl::Status placed = plan.status();
   if (placed.ok()) placed = Place(*plan, &out, &run);
   const auto at = out_.emplace(run.id, std::move(out)).first;
+  KeepWatch();
   if (!placed.ok()) {
     loop_.Defer([self = self_, id = run.id, placed] {
       if (*self != nullptr) (*self)->Finish(id, {.status = placed}, false);
@@ -84,7 +86,7 @@ void WorkerHandle::Submit(RunSpec spec, RunDone done) {
                              : parts_.request.Bytes(placed_out.request_slot.offset(), plan->bytes);
   Pack(spec, *plan, region);
   copied_bytes_ += plan->bytes;
-  if (placed_out.own_request || placed_out.own_response) return SendAlone(run, placed_out);
+  if (placed_out.own_request || placed_out.own_response) return SendAlone(run);
   pending_.push_back(std::move(run));
   FlushSoon();
 }
@@ -95,7 +97,9 @@ absl::Status WorkerHandle::Place(const PackedRun& plan, OutRun* out, channel::Ru
     out->request_slot = *std::move(slot);
     base = out->request_slot.offset();
   } else {
-    ASSIGN_OR_RETURN(out->own_request, channel::RequestSegment::Create(plan.bytes));
+    const uint64_t bytes = std::max<uint64_t>(plan.bytes, 1);
+    RETURN_IF_ERROR(CheckOwnBytes(bytes));
+    ASSIGN_OR_RETURN(out->own_request, channel::RequestSegment::Create(bytes));
     run->own_request_segment = true;
   }
   for (const PackedInput& input : plan.inputs) {
@@ -119,6 +123,7 @@ absl::Status WorkerHandle::PlaceResponse(OutRun* out, channel::Run* run) {
     out->response_slot = *std::move(slot);
     out->region = {out->response_slot.offset(), out->response_slot.bytes()};
   } else {
+    RETURN_IF_ERROR(CheckOwnBytes(wanted));
     ASSIGN_OR_RETURN(out->own_response, channel::ResponseSegment::Create(wanted));
     out->region = {0, wanted};
     run->own_response_segment = true;
@@ -128,11 +133,27 @@ absl::Status WorkerHandle::PlaceResponse(OutRun* out, channel::Run* run) {
   return absl::OkStatus();
 }
 
-void WorkerHandle::SendAlone(const channel::Run& run, const OutRun& out) {
+// What the runs that are out hold beside the standard segments has a limit.
+absl::Status WorkerHandle::CheckOwnBytes(uint64_t more) const {
+  uint64_t bytes = more;
+  for (const auto& [id, out] : out_) {
+    if (out.own_request) bytes += out.own_request->size();
+    if (out.own_response) bytes += out.own_response->size();
+  }
+  if (bytes <= limits::kOwnSegmentsBytesMax) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      base::Cat("the tensors in flight for ", Name(), " would need ", bytes,
+                " bytes beside its standard segments; the limit is ", limits::kOwnSegmentsBytesMax,
+                "; send smaller requests, or fewer at a time"));
+}
+
+void WorkerHandle::SendAlone(const channel::Run& run) {
   Flush();  // What was submitted before goes first.
+  const auto at = out_.find(run.id);
+  if (at == out_.end()) return;  // The flush found the worker dead.
   std::vector<int> descriptors;
-  if (out.own_request) descriptors.push_back(out.own_request->fd());
-  if (out.own_response) descriptors.push_back(out.own_response->fd());
+  if (at->second.own_request) descriptors.push_back(at->second.own_request->fd());
+  if (at->second.own_response) descriptors.push_back(at->second.own_response->fd());
   SendRecord(channel::RunRecord{{run}}, descriptors);
 }
 
@@ -198,9 +219,7 @@ void WorkerHandle::OnReadable() {
 
 void WorkerHandle::OnRecord(channel::ToFront record) {
   if (std::holds_alternative<channel::HelloRecord>(record)) {
-    if (state_ != State::kStarting) return Violation("a second hello");
-    state_ = State::kLoading;
-    SendRecord(parts_.load);
+    OnHello();
   } else if (const auto* loaded = std::get_if<channel::LoadedRecord>(&record)) {
     OnLoadedRecord(*loaded);
   } else if (auto* failed = std::get_if<channel::LoadFailedRecord>(&record)) {
@@ -218,7 +237,22 @@ void WorkerHandle::OnRecord(channel::ToFront record) {
   } else if (const auto* dying = std::get_if<channel::DyingRecord>(&record)) {
     dying_signal_ = dying->signal;
     OnDying();
+  } else if (++heartbeats_ > limits::kHeartbeatsMax) {
+    Violation("a flood of heartbeats");
   }
+}
+
+void WorkerHandle::OnHello() {
+  if (state_ != State::kStarting) return Violation("a second hello");
+  state_ = State::kLoading;
+  // Options and settings are a user's: the worker must not be the one that finds them too long.
+  const std::string load = channel::Encode(parts_.incarnation, channel::ToWorker(parts_.load));
+  if (const auto fits = channel::DecodeToWorker(load, parts_.incarnation); !fits.ok()) {
+    kill_();
+    return End(WorkerObserver::End::kLoadFailed,
+               base::WithContext(fits.status(), "the settings of this model fit no record: "));
+  }
+  SendRecord(parts_.load);
 }
 
 void WorkerHandle::OnLoadedRecord(const channel::LoadedRecord& record) {
@@ -266,12 +300,17 @@ void WorkerHandle::OnCompletion(channel::Completion completion) {
   Finish(completion.id, std::move(outcome), out.retained);
 }
 
+absl::StatusOr<channel::ResponseSegment> WorkerHandle::HeldSegment(uint64_t bytes) const {
+  if (bytes > limits::kTensorBytesMax) {
+    return absl::ResourceExhaustedError(
+        base::Cat("the outputs need ", bytes, " bytes; the limit is ", limits::kTensorBytesMax));
+  }
+  RETURN_IF_ERROR(CheckOwnBytes(bytes));
+  return channel::ResponseSegment::Create(bytes);
+}
+
 void WorkerHandle::Collect(uint64_t id, OutRun* out, uint64_t bytes) {
-  absl::StatusOr<channel::ResponseSegment> segment =
-      bytes > limits::kTensorBytesMax
-          ? absl::ResourceExhaustedError(base::Cat(
-                "the outputs need ", bytes, " bytes; the limit is ", limits::kTensorBytesMax))
-          : channel::ResponseSegment::Create(bytes);
+  absl::StatusOr<channel::ResponseSegment> segment = HeldSegment(bytes);
   if (!segment.ok()) {
     SendRecord(channel::CollectRecord{.id = id, .response_bytes = 0});
     return Finish(id, {.status = segment.status()}, out->retained);

@@ -105,7 +105,8 @@ class WorkerHandle final : public Worker {
   // Sending.
   absl::Status Place(const PackedRun& plan, OutRun* out, channel::Run* run);
   absl::Status PlaceResponse(OutRun* out, channel::Run* run);
-  void SendAlone(const channel::Run& run, const OutRun& out);
+  absl::Status CheckOwnBytes(uint64_t more) const;
+  void SendAlone(const channel::Run& run);
   void FlushSoon();
   void Flush();
   void SendRecord(const channel::ToWorker& record, const std::vector<int>& descriptors = {});
@@ -113,8 +114,10 @@ class WorkerHandle final : public Worker {
   // Receiving.
   void OnReadable();
   void OnRecord(channel::ToFront record);
+  void OnHello();
   void OnLoadedRecord(const channel::LoadedRecord& record);
   void OnCompletion(channel::Completion completion);
+  absl::StatusOr<channel::ResponseSegment> HeldSegment(uint64_t bytes) const;
   void Collect(uint64_t id, OutRun* out, uint64_t bytes);
   void Finish(uint64_t id, RunOutcome outcome, bool quarantine);
 
@@ -124,7 +127,9 @@ class WorkerHandle final : public Worker {
   void Kill(std::string_view why);
   void End(WorkerObserver::End end, const absl::Status& reason);
   void FailRuns(const absl::Status& status);
+  void KeepWatch();
   void Watch();
+  void CheckTimes(absl::Time now);
   std::string Name() const;
 
   loop::EventLoop& loop_;
@@ -134,7 +139,9 @@ class WorkerHandle final : public Worker {
 
   State state_ = State::kStarting;
   loop::EventLoop::Watch watch_;
-  loop::TimerId watchdog_ = 0;
+  loop::TimerId watchdog_ = 0;  // None while nothing is waited for: an idle worker wakes nobody.
+  absl::Time watch_due_;
+  int heartbeats_ = 0;  // Since the last look at the times.
   absl::Time started_;
   absl::Time last_heard_;
   bool stop_asked_ = false;
