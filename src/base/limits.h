@@ -53,7 +53,7 @@ inline constexpr uint32_t kExecutorsMax = 256;  // Threads that take runs; more 
 inline constexpr absl::Duration kHeartbeatEvery =
     absl::Milliseconds(100);  // Only while work is out.
 inline constexpr absl::Duration kHeartbeatLost =
-    absl::Seconds(3);  // Starved CPUs delay beats 4x and more.
+    absl::Seconds(3);                        // Starved CPUs delay beats 4x and more.
 inline constexpr int kHeartbeatsMax = 1000;  // In 100 ms: a held-up reader finds 300 in its queue.
 inline constexpr uint64_t kOwnSegmentsBytesMax =
     1ull << 32;  // Of one worker's runs; one run with the largest inputs and outputs.
@@ -65,9 +65,11 @@ inline constexpr absl::Duration kZygoteRestartFirst =
     absl::Milliseconds(100);  // Doubled each death.
 inline constexpr absl::Duration kZygoteRestartMax =
     absl::Seconds(30);                        // A broken runtime is retried.
+inline constexpr int kZygoteTriesMax = 4;     // In a row; then what waits for a zygote is told.
 inline constexpr size_t kEarlyEndsMax = 256;  // Ends heard of before the fork was; a burst at most.
-inline constexpr int kLogLineBytesMax = 1024;      // Of a worker's stdout and stderr.
-inline constexpr int kLogLinesPerSecondMax = 200;  // A log flood must not fill a disk.
+inline constexpr int kLogLineBytesMax = 1024;             // Of a worker's stdout and stderr.
+inline constexpr int kLogLinesPerSecondMax = 200;         // A log flood must not fill a disk.
+inline constexpr size_t kLogBytesPerSecondMax = 1 << 20;  // Nor keep the reading loop busy.
 
 // models/
 inline constexpr int kLoadsInFlight = 2;  // First loads at a time: each takes cores, disk, memory.
@@ -134,6 +136,7 @@ inline constexpr size_t kWriteBytesPerTurn = 1 << 20;  // Likewise.
 inline constexpr size_t kAnswerBytesPerConnectionMax = 64 << 20;     // Unsent; one may be larger.
 inline constexpr absl::Duration kWriteStallMax = absl::Seconds(60);  // A client that never reads.
 inline constexpr absl::Duration kBodyStallMax = absl::Seconds(60);   // A body that stops coming.
+inline constexpr absl::Duration kBodyWaitMax = absl::Hours(1);  // Whole; a trickle holds memory.
 inline constexpr absl::Duration kLingerMax = absl::Seconds(2);  // Reading on after the last answer,
 inline constexpr size_t kLingerBytesMax = 16 << 20;             // so that no reset overtakes it.
 inline constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);  // No descriptor is left.
@@ -146,6 +149,7 @@ inline constexpr int kGzipMembersMax = 1000;  // A body of empty members costs o
 // front/: HTTP/1.1
 inline constexpr int kPipelinedPerTurn = 16;          // Requests of one connection; others wait.
 inline constexpr size_t kReadAheadBytes = 64 * 1024;  // Pipelined bytes while a request runs.
+inline constexpr size_t kUnchargedBytes = 16 * 1024;  // Of unread input, part of a connection.
 inline constexpr int kEmptyLinesMax = 8;  // Before a request line; the RFC asks for one.
 inline constexpr size_t kDiscardBytesMax = 256 * 1024;  // Unread body: more, and it closes instead.
 inline constexpr int kChunksFree = 10'000;              // Beyond these a chunk must average

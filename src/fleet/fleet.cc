@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -130,6 +131,7 @@ void Fleet::Launch(LaunchSpec spec, loop::EventLoop& home,
     members_[incarnation] = Member{.key = spec.key, .cell = cell};
     return OnForkFailed(incarnation, made.status());
   }
+  if (!Forking()) early_ends_.clear();
   WorkerEnds ends = std::move(made->ends);
   Adopt(incarnation, std::move(cell), *std::move(made), spec.key);
   Zygote(spec.key.runtime, spec.onednn).Fork(incarnation, std::move(ends));
@@ -200,8 +202,9 @@ void Fleet::OnForked(uint64_t incarnation, int pid) {
   const auto at = members_.find(incarnation);
   if (at == members_.end()) return;
   at->second.pid = pid;
-  for (auto early = early_ends_.begin(); early != early_ends_.end(); ++early) {
-    if (early->pid != pid) continue;
+  const auto early = std::find_if(early_ends_.begin(), early_ends_.end(),
+                                  [pid](const Ended& ended) { return ended.pid == pid; });
+  if (early != early_ends_.end()) {
     const int wait_status = early->wait_status;
     early_ends_.erase(early);
     return OnProcessEnded(pid, wait_status);
@@ -222,6 +225,7 @@ void Fleet::OnProcessEnded(int pid, int wait_status) {
   Member* member = FindByPid(pid);
   if (member == nullptr) {
     // The supervisor may know before the zygote has told us.
+    if (!Forking()) return;
     early_ends_.push_back({pid, wait_status});
     if (early_ends_.size() > limits::kEarlyEndsMax) early_ends_.pop_front();
     return;
@@ -251,6 +255,11 @@ void Fleet::Forget(uint64_t incarnation) {
   const auto named = by_key_.find(at->second.key);
   if (named != by_key_.end() && named->second == incarnation) by_key_.erase(named);
   members_.erase(at);
+}
+
+bool Fleet::Forking() const {
+  return std::any_of(zygotes_.begin(), zygotes_.end(),
+                     [](const auto& zygote) { return zygote.second->forking(); });
 }
 
 Fleet::Member* Fleet::FindByPid(int pid) {

@@ -78,6 +78,7 @@ class Fleet {
   void Kill(uint64_t incarnation);
   void Forget(uint64_t incarnation);
   Member* FindByPid(int pid);
+  bool Forking() const;
 
   loop::EventLoop& control_;
   SupervisorClient* const supervisor_;
@@ -86,7 +87,8 @@ class Fleet {
   std::map<uint64_t, Member> members_;
   std::map<WorkerKey, uint64_t> by_key_;
   std::map<uint32_t, std::unique_ptr<ZygoteClient>> zygotes_;
-  std::deque<Ended> early_ends_;  // Of processes that no zygote has told of yet.
+  // Of processes that no zygote has told of yet. Forgotten when no fork is out: a pid comes round.
+  std::deque<Ended> early_ends_;
 };
 
 }  // namespace tensord::fleet

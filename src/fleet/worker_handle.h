@@ -83,6 +83,8 @@ class WorkerHandle final : public Worker {
 
   const WorkerKey& key() const { return parts_.key; }
   uint64_t copied_bytes() const { return copied_bytes_; }
+  // Of both standard segments, by runs in flight.
+  uint64_t slots_out() const { return request_slots_.slots_out() + response_slots_.slots_out(); }
 
  private:
   // kDying: nothing more is expected of it but its end.

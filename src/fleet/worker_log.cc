@@ -19,19 +19,54 @@ WorkerLog::WorkerLog(loop::EventLoop& loop, base::UniqueFd pipe, OnLine line)
   watch_ = loop_.Add(pipe_.get(), EPOLLIN, [this](uint32_t) { OnReadable(); });
 }
 
+WorkerLog::~WorkerLog() { loop_.Cancel(pause_); }
+
 void WorkerLog::OnReadable() {
-  std::array<char, 16 * 1024>
-      bytes;  // One read a turn: a flood gets its share of the loop, no more.
+  NextSecond();
+  Read();  // Once a turn: a flood gets its share of the loop, no more.
+  if (bytes_ < limits::kLogBytesPerSecondMax || !watch_.active() || pause_ != 0) return;
+  watch_.SetEvents(0);
+  pause_ = loop_.At(second_ + absl::Seconds(1), [this] {
+    pause_ = 0;
+    if (watch_.active()) watch_.SetEvents(EPOLLIN);
+  });
+}
+
+// False when the pipe is empty or closed.
+bool WorkerLog::Read() {
+  std::array<char, 16 * 1024> bytes;
   const ssize_t size = read(pipe_.get(), bytes.data(), bytes.size());
-  if (size > 0) return Take({bytes.data(), static_cast<size_t>(size)});
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (size > 0) {
+    bytes_ += static_cast<size_t>(size);
+    Take({bytes.data(), static_cast<size_t>(size)});
+    return true;
+  }
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
   watch_.Reset();
   if (!part_.empty()) Say(std::exchange(part_, {}));
+  return false;
 }
 
 void WorkerLog::Finish() {
   constexpr int kReadsMax = 8;  // A pipe holds 64 KiB; somebody may still write to it.
-  for (int i = 0; i < kReadsMax && watch_.active(); ++i) OnReadable();
+  NextSecond();
+  for (int i = 0; i < kReadsMax && watch_.active() && Read(); ++i) {
+  }
+  if (!part_.empty()) Say(std::exchange(part_, {}));
+  SayDropped();
+}
+
+void WorkerLog::NextSecond() {
+  if (loop_.Now() < second_ + absl::Seconds(1)) return;
+  SayDropped();
+  second_ = loop_.Now();
+  lines_ = 0;
+  bytes_ = 0;
+}
+
+void WorkerLog::SayDropped() {
+  const int dropped = std::exchange(dropped_, 0);
+  if (dropped > 0) line_(base::Cat(dropped, " log lines were dropped: too many a second"));
 }
 
 void WorkerLog::Take(std::string_view bytes) {
@@ -48,16 +83,10 @@ void WorkerLog::Take(std::string_view bytes) {
 }
 
 void WorkerLog::Say(std::string_view line) {
-  const absl::Time now = loop_.Now();
-  if (now >= second_ + absl::Seconds(1)) {
-    if (dropped_ > 0) line_(base::Cat(dropped_, " log lines were dropped: too many a second"));
-    second_ = now;
-    lines_ = 0;
-    dropped_ = 0;
-  }
+  if (line.empty()) return;
   if (++lines_ > limits::kLogLinesPerSecondMax) {
     ++dropped_;
-  } else if (!line.empty()) {
+  } else {
     line_(line);
   }
 }

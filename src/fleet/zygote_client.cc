@@ -53,16 +53,28 @@ void ZygoteClient::OnEnded() {
   asked_ = false;
   ++deaths_;
   // Whether these were forked is not known. If they were, they find their channel closed, and end.
-  for (const auto& [incarnation, unused] : std::exchange(sent_, {})) {
-    callbacks_.failed(incarnation, absl::UnavailableError("the zygote died while it forked"));
+  for (const uint64_t incarnation : std::exchange(sent_, {})) {
+    Fail(incarnation, "the zygote died while it forked");
   }
-  if (waiting_.empty() || restart_ != 0) return;
+  if (deaths_ >= limits::kZygoteTriesMax) {
+    for (const Waiting& fork : std::exchange(waiting_, {})) {
+      Fail(fork.incarnation,
+           "the process that workers are forked from does not stay alive; its "
+           "own log lines say why");
+    }
+  }
+  if (restart_ != 0) return;
+  // Even when nobody waits: the next worker must not wait for a runtime to be mapped.
   const absl::Duration wait = std::min(
       limits::kZygoteRestartFirst * (1 << std::min(deaths_ - 1, 10)), limits::kZygoteRestartMax);
   restart_ = loop_.At(loop_.Now() + wait, [this] {
     restart_ = 0;
-    if (!waiting_.empty() && !socket_) AskForZygote();
+    if (!socket_) AskForZygote();
   });
+}
+
+void ZygoteClient::Fail(uint64_t incarnation, std::string_view why) {
+  callbacks_.failed(incarnation, absl::UnavailableError(base::Cat("no worker was made: ", why)));
 }
 
 void ZygoteClient::Send(Waiting fork) {
@@ -75,7 +87,7 @@ void ZygoteClient::Send(Waiting fork) {
                   {fork.ends.channel.get(), fork.ends.request_segment, fork.ends.response_segment,
                    fork.ends.out.get(), fork.ends.err.get()});
   if (sent.ok()) {
-    sent_[fork.incarnation] = true;
+    sent_.insert(fork.incarnation);
     return;
   }
   // Its death is on the way: the next zygote gets this one.

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <map>
 #include <optional>
-#include <vector>
+#include <set>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "base/unique_fd.h"
@@ -47,9 +47,11 @@ class ZygoteClient {
   void Forget(uint64_t incarnation);
 
   void OnStarted(int pid, base::UniqueFd socket);
-  // It ended, or could not be started (then `pid` is 0).
+  // It ended, or could not be started (then its pid was 0).
   void OnEnded();
   int pid() const { return pid_; }
+  // Whether a fork was asked for whose pid is not known yet.
+  bool forking() const { return !sent_.empty(); }
 
  private:
   struct Waiting {
@@ -58,6 +60,7 @@ class ZygoteClient {
   };
 
   void AskForZygote();
+  void Fail(uint64_t incarnation, std::string_view why);
   void Send(Waiting fork);
   void OnReadable();
 
@@ -70,7 +73,7 @@ class ZygoteClient {
   std::optional<channel::PacketSocket> socket_;
   loop::EventLoop::Watch watch_;
   std::deque<Waiting> waiting_;
-  std::map<uint64_t, bool> sent_;  // Incarnations that were asked for and not yet answered.
+  std::set<uint64_t> sent_;  // Incarnations that were asked for and not yet answered.
 };
 
 }  // namespace tensord::fleet
