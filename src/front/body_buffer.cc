@@ -6,11 +6,43 @@
 #include <algorithm>
 #include <cstring>
 
-namespace tensord::front {
+#include "base/limits.h"
 
-bool BodyBuffer::Reserve(size_t capacity) {
+namespace tensord::front {
+namespace {
+
+// Large bodies are charged in steps, so that the ledger is not touched with each read.
+constexpr size_t kChargeStepBytes = 64 * 1024;
+
+}  // namespace
+
+bool BodyBuffer::MakeRoom(uint64_t expected) {
+  const uint64_t step = std::max<uint64_t>(size_, limits::kBodyFirstBytes);
+  return Grow(static_cast<size_t>(std::min(expected, size_ + step)));
+}
+
+bool BodyBuffer::Append(std::span<const std::byte> bytes, uint64_t expected) {
+  const size_t needed = size_ + bytes.size();
+  if (needed > capacity_) {
+    const uint64_t step = std::max<uint64_t>(needed, limits::kBodyFirstBytes);
+    const uint64_t wanted =
+        expected > 0 ? std::min(expected, needed + step) : uint64_t{2} * capacity_;
+    if (!Grow(static_cast<size_t>(std::max<uint64_t>(needed, wanted)))) return false;
+  }
+  if (!Charge(needed)) return false;
+  if (!bytes.empty()) std::memcpy(data_.get() + size_, bytes.data(), bytes.size());
+  size_ = needed;
+  return true;
+}
+
+std::span<std::byte> BodyBuffer::Writable(size_t most) {
+  const size_t bytes = std::min(most, capacity_ - size_);
+  if (bytes == 0 || !Charge(size_ + bytes)) return {};
+  return {data_.get() + size_, bytes};
+}
+
+bool BodyBuffer::Grow(size_t capacity) {
   if (capacity <= capacity_) return true;
-  if (!held_.GrowTo(capacity)) return false;
   // realloc moves large blocks by their page tables, not by copying.
   void* grown = std::realloc(data_.get(), capacity);
   if (grown == nullptr) return false;
@@ -20,12 +52,10 @@ bool BodyBuffer::Reserve(size_t capacity) {
   return true;
 }
 
-bool BodyBuffer::Append(std::span<const std::byte> bytes) {
-  const size_t needed = size_ + bytes.size();
-  if (needed > capacity_ && !Reserve(std::max(needed, 2 * capacity_))) return false;
-  if (!bytes.empty()) std::memcpy(data_.get() + size_, bytes.data(), bytes.size());
-  size_ = needed;
-  return true;
+bool BodyBuffer::Charge(size_t size) {
+  if (size <= held_.bytes()) return true;
+  const bool large = size > kChargeStepBytes;
+  return held_.GrowTo(large ? std::min(size + kChargeStepBytes, std::max(size, capacity_)) : size);
 }
 
 void BodyBuffer::Clear() {

@@ -12,7 +12,9 @@
 
 namespace tensord::front {
 
-// The bytes of one body while it arrives. Memory comes from a budget and is not zeroed first.
+// The bytes of one body while it arrives. The budget is charged for what has come, not for what was
+// announced: a claim costs its maker nothing, so it may cost nobody else anything either. Memory
+// that was made room for and not written to is only address space.
 //
 // Threads: one at a time. Lifetime: the budget outlives it.
 class BodyBuffer {
@@ -21,30 +23,35 @@ class BodyBuffer {
   BodyBuffer(BodyBuffer&&) = default;
   BodyBuffer& operator=(BodyBuffer&&) = default;
 
-  // Room for `capacity` bytes in all. False, and nothing changed, when the budget or the machine
-  // has no memory left.
-  [[nodiscard]] bool Reserve(size_t capacity);
-  // Appends, at least doubling the room when it is used up. False as for Reserve.
-  [[nodiscard]] bool Append(std::span<const std::byte> bytes);
+  // Room for more, of `expected` bytes in all: as much as has come, at least a first step.
+  // False, and nothing changed, when the machine has no memory left.
+  [[nodiscard]] bool MakeRoom(uint64_t expected);
+  // Makes room as MakeRoom does, or doubling it when nothing is `expected`. False, and nothing
+  // added, when the budget or the machine has no memory left.
+  [[nodiscard]] bool Append(std::span<const std::byte> bytes, uint64_t expected = 0);
 
-  // Reserved and unused; Commit tells how much of its start was filled.
-  std::span<std::byte> Free() { return {data_.get() + size_, capacity_ - size_}; }
+  // Where the next `most` bytes may be written, as far as there is room, with the budget charged
+  // for them; empty when there is no room, or the budget is used up. Commit says how many were.
+  std::span<std::byte> Writable(size_t most);
   void Commit(size_t bytes) { size_ += bytes; }
 
   std::span<const std::byte> bytes() const { return {data_.get(), size_}; }
   std::span<std::byte> mutable_bytes() { return {data_.get(), size_}; }
   size_t size() const { return size_; }
-  size_t capacity() const { return capacity_; }
+  bool full() const { return size_ == capacity_; }
   // Gives the memory back.
   void Clear();
 
  private:
-  struct Free_ {
+  struct Freer {
     void operator()(std::byte* data) const { std::free(data); }
   };
 
+  bool Grow(size_t capacity);
+  bool Charge(size_t size);
+
   base::BytesHeld held_;
-  std::unique_ptr<std::byte, Free_> data_;
+  std::unique_ptr<std::byte, Freer> data_;
   size_t size_ = 0;
   size_t capacity_ = 0;
 };

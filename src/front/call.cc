@@ -23,10 +23,11 @@ void CleanHeaders(std::vector<Header>* headers) {
 
 }  // namespace
 
-std::string_view TextArena::Keep(std::string_view text) {
-  if (text.empty()) return {};
+std::optional<std::string_view> TextArena::Keep(std::string_view text) {
+  if (text.empty()) return text;
   if (text.size() > left_) {
     const size_t bytes = std::max(kChunkBytes, text.size());
+    if (!held_.GrowTo(held_.bytes() + bytes)) return std::nullopt;
     // Not zeroed: it is written right below.
     chunks_.push_back(std::make_unique_for_overwrite<char[]>(bytes));
     free_ = chunks_.back().get();
@@ -36,17 +37,21 @@ std::string_view TextArena::Keep(std::string_view text) {
   std::memcpy(at, text.data(), text.size());
   free_ += text.size();
   left_ -= text.size();
-  return {at, text.size()};
+  return std::string_view(at, text.size());
 }
 
 Call::Call(loop::EventLoop* loop, AnswerTarget* target, base::ByteBudget* budget)
-    : loop_(loop), target_(target), body_(budget), answer_held_(budget) {
+    : loop_(loop), target_(target), text_(budget), body_(budget), answer_held_(budget) {
   head_.headers.reserve(kUsualHeaders);
   head_.arrived = loop->Now();
 }
 
-void Call::AddHeader(std::string_view name, std::string_view value) {
-  head_.headers.emplace_back(text_.Keep(name), text_.Keep(value));
+bool Call::AddHeader(std::string_view name, std::string_view value) {
+  const auto kept_name = text_.Keep(name);
+  const auto kept_value = text_.Keep(value);
+  if (!kept_name.has_value() || !kept_value.has_value()) return false;
+  head_.headers.emplace_back(*kept_name, *kept_value);
+  return true;
 }
 
 void Call::Send(Answer answer) {

@@ -23,11 +23,13 @@ class AnswerTarget {
   virtual void OnAnswer(Call* call) = 0;
 };
 
-// Keeps the text of a request's headers in one place. The first bytes cost no allocation.
+// Keeps the text of a request's headers in one place. The first bytes cost no allocation and no
+// budget.
 class TextArena {
  public:
-  // Lifetime of the result: the arena's.
-  std::string_view Keep(std::string_view text);
+  explicit TextArena(base::ByteBudget* budget) : held_(budget) {}
+  // None when the budget is used up. Lifetime of the result: the arena's.
+  std::optional<std::string_view> Keep(std::string_view text);
 
  private:
   static constexpr size_t kInlineBytes = 320;  // A usual gRPC call's headers.
@@ -37,6 +39,7 @@ class TextArena {
   char* free_ = inline_.data();
   size_t left_ = kInlineBytes;
   std::vector<std::unique_ptr<char[]>> chunks_;
+  base::BytesHeld held_;
 };
 
 // The one Exchange of both protocols: a request's memory, then its answer's.
@@ -57,7 +60,8 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
 
   // For the session.
   RequestHead* mutable_head() { return &head_; }
-  void AddHeader(std::string_view name, std::string_view value);
+  // False when there is no memory for it.
+  [[nodiscard]] bool AddHeader(std::string_view name, std::string_view value);
   BodyBuffer* body_buffer() { return &body_; }
   void set_undecodable() { undecodable_ = true; }
   bool answered() const { return state_ == State::kAnswered; }

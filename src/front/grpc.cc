@@ -75,7 +75,7 @@ Answer ErrorAnswer(const absl::Status& status, std::vector<Header> extra) {
 
 absl::Status SplitPath(std::string_view path, GrpcHead* out) {
   const size_t slash = path.rfind('/');
-  if (path.empty() || path[0] != '/' || slash == 0 || slash + 1 == path.size()) {
+  if (path.empty() || path[0] != '/' || slash <= 1 || slash + 1 == path.size()) {
     return absl::UnimplementedError(
         base::Cat("path \"", path.substr(0, 200), "\" is not /package.Service/Method"));
   }

@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kWindowBits = 15;
 constexpr int kGzipOnly = 16;  // Added to the window bits: zlib's way to ask for a gzip header.
-constexpr size_t kFirstRoomBytes = 64 * 1024;
 
 }  // namespace
 
@@ -39,14 +38,15 @@ Inflater::Result Inflater::Step() {
   const size_t given = std::min(input_.size(), limits::kInflateSliceBytes);
   stream_->next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(input_.data()));
   stream_->avail_in = static_cast<uInt>(given);
-  if (out_->Free().empty() && !MakeRoom()) return Result::kNoMemory;
-  const std::span<std::byte> room = out_->Free();
-  const size_t taken = std::min(room.size(), limits::kInflateSliceBytes);
+  // One byte more than allowed, to notice the first that is too many.
+  if (out_->full() && !out_->MakeRoom(size_max_ + 1)) return Result::kNoMemory;
+  const std::span<std::byte> room = out_->Writable(limits::kInflateSliceBytes);
+  if (room.empty()) return Result::kNoMemory;
   stream_->next_out = reinterpret_cast<Bytef*>(room.data());
-  stream_->avail_out = static_cast<uInt>(taken);
+  stream_->avail_out = static_cast<uInt>(room.size());
   const int rc = inflate(stream_.get(), Z_NO_FLUSH);
   input_ = input_.subspan(given - stream_->avail_in);
-  out_->Commit(taken - stream_->avail_out);
+  out_->Commit(room.size() - stream_->avail_out);
   if (out_->size() > size_max_) return Result::kTooLarge;
   if (rc == Z_STREAM_END) return EndOfStream();
   if (rc == Z_MEM_ERROR) return Result::kNoMemory;
@@ -54,12 +54,6 @@ Inflater::Result Inflater::Step() {
   if (rc != Z_OK && rc != Z_BUF_ERROR) return Result::kCorrupt;
   if (input_.empty() && stream_->avail_out > 0) return Result::kCorrupt;
   return Result::kMore;
-}
-
-bool Inflater::MakeRoom() {
-  // One byte more than allowed, to notice the first that is too many.
-  const size_t wanted = std::max(2 * out_->capacity(), out_->size() + kFirstRoomBytes);
-  return out_->Reserve(std::max(std::min(wanted, size_max_ + 1), out_->size() + 1));
 }
 
 Inflater::Result Inflater::EndOfStream() {

@@ -38,8 +38,6 @@ class Inflater {
   Result Step();
 
  private:
-  // Makes room behind what is there; false when there is no memory.
-  bool MakeRoom();
   // At the end of one gzip member: another may follow.
   Result EndOfStream();
 

@@ -105,18 +105,18 @@ void Listener::WatchAccepts() {
 }
 
 void Listener::OnReady() {
-  for (int i = 0; i < limits::kAcceptsPerTurn; ++i) {
-    if (!AcceptOne()) return;
+  if (full()) {
+    // The one that makes room goes at the end of this iteration; the newcomer waits until then.
+    if (!EvictIdle()) PauseAccepting(limits::kAcceptPause);
+    return;
+  }
+  for (int i = 0; i < limits::kAcceptsPerTurn && AcceptOne(); ++i) {
   }
 }
 
-// False when there is nothing to accept now, or no room for it.
+// False when there is nothing more to accept now, or no room for it.
 bool Listener::AcceptOne() {
-  if (connections_.size() >= static_cast<size_t>(options_.connections_max)) {
-    // The one that makes room goes at the end of this iteration; the newcomer waits until then.
-    if (!EvictIdle()) PauseAccepting(limits::kAcceptPause);
-    return false;
-  }
+  if (full()) return false;
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   base::UniqueFd socket(accept4(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size,

@@ -82,6 +82,7 @@ class Listener final : public ConnectionOwner {
   Listener(loop::EventLoop* loop, base::UniqueFd fd, const ListenerOptions& options,
            Service* service, base::ByteBudget* budget);
 
+  bool full() const { return connections_.size() >= static_cast<size_t>(options_.connections_max); }
   void OnReady();
   bool AcceptOne();
   void OnAcceptError(int error);

@@ -21,6 +21,12 @@ std::string Quotable(std::string_view text) {
 
 }  // namespace
 
+Refusal OutOfMemoryRefusal() {
+  return {.http_status = 429,
+          .code = absl::StatusCode::kResourceExhausted,
+          .why = "the server's memory for requests and answers is used up; try again later"};
+}
+
 Answer RefusalAnswer(const RequestHead& head, const Refusal& refusal) {
   if (IsGrpc(head)) return MakeGrpcAnswer(absl::Status(refusal.code, refusal.why));
   Answer answer{.status = refusal.http_status};

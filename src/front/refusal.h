@@ -17,6 +17,9 @@ struct Refusal {
   std::string why = {};  // For the client: what was expected, what came.
 };
 
+// The byte budget is used up.
+Refusal OutOfMemoryRefusal();
+
 // As a gRPC client expects it, or as the REST API does: {"error": "..."}.
 Answer RefusalAnswer(const RequestHead& head, const Refusal& refusal);
 

@@ -65,6 +65,7 @@ class HeadParser final : public http::basic_parser<true> {
   std::string_view coding() const { return coding_; }
   std::string_view expect() const { return expect_; }
   bool gzip() const { return gzip_; }
+  bool out_of_memory() const { return out_of_memory_; }
 
  private:
   void on_request_impl(http::verb, BeastView method, BeastView target, int version,
@@ -105,7 +106,7 @@ class HeadParser final : public http::basic_parser<true> {
   void AddLowerCase(std::string_view name, std::string_view value) {
     name_.assign(name);
     std::transform(name_.begin(), name_.end(), name_.begin(), Lower);
-    call_->AddHeader(name_, value);
+    if (!call_->AddHeader(name_, value)) out_of_memory_ = true;
   }
 
   void on_header_impl(BeastError&) override {}
@@ -127,6 +128,7 @@ class HeadParser final : public http::basic_parser<true> {
   std::string_view coding_;
   std::string_view expect_;
   bool gzip_ = false;
+  bool out_of_memory_ = false;
 };
 
 std::optional<Refusal> CheckRequestLine(std::string_view text, Call* call) {
@@ -229,6 +231,7 @@ std::variant<Http1Framing, Refusal> ParseHead(std::string_view text, Call* call)
     return BadRequest(base::Cat("the request's head is malformed: ",
                                 error ? std::string_view(error.message()) : "it ends too early"));
   }
+  if (parser.out_of_memory()) return OutOfMemoryRefusal();
   Http1Framing framing{
       .keep_alive = parser.keep_alive(), .http_1_0 = parser.http_1_0(), .gzip = parser.gzip()};
   if (auto refusal = CheckFields(parser, &framing)) return *std::move(refusal);

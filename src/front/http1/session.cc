@@ -27,15 +27,9 @@ std::string_view Text(std::span<const std::byte> bytes) {
 
 std::span<const std::byte> Bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-Refusal OutOfMemory() {
-  return {.http_status = 429,
-          .code = absl::StatusCode::kResourceExhausted,
-          .why = "the server's memory for requests and answers is used up; try again later"};
-}
-
 class Http1Session final : public Session, public AnswerTarget {
  public:
-  explicit Http1Session(Link* link) : link_(link), since_(Now()) {}
+  explicit Http1Session(Link* link) : link_(link), since_(Now()), in_held_(link->edge().budget) {}
 
   std::span<std::byte> ReadInto() override;
   void OnBytes(std::span<const std::byte> bytes) override;
@@ -95,6 +89,7 @@ class Http1Session final : public Session, public AnswerTarget {
   absl::Time since_;  // Of the state, or of the head's first or the body's last byte.
   std::string in_;    // Read and not yet understood; in_at_ bytes of it are done with.
   size_t in_at_ = 0;
+  base::BytesHeld in_held_;
   size_t scanned_ = 0;  // Of unread(), for the end of a head.
   int empty_lines_ = 0;
   int requests_this_turn_ = 0;
@@ -120,8 +115,10 @@ std::span<std::byte> Http1Session::ReadInto() {
   if (state_ != State::kBody || call_->answered() || framing_.chunked || !unread().empty()) {
     return {};
   }
-  const std::span<std::byte> room = call_->body_buffer()->Free();
-  return room.first(static_cast<size_t>(std::min<uint64_t>(room.size(), body_left_)));
+  // The budget is charged for what is offered here: no more than has come, or a first step.
+  BodyBuffer* const body = call_->body_buffer();
+  const uint64_t most = std::max(body->size(), limits::kReadAheadBytes);
+  return body->Writable(static_cast<size_t>(std::min(body_left_, most)));
 }
 
 void Http1Session::OnBytes(std::span<const std::byte> bytes) {
@@ -156,6 +153,9 @@ void Http1Session::Proceed() {
   Compact();
   // A client that sends on while its request runs fills this much, then the kernel's buffers.
   link_->SetReading(unread().size() < limits::kReadAheadBytes + limits::kHeaderBytesMax);
+  // What little is kept between two reads of a usual client is part of a connection's own cost.
+  if (in_.capacity() <= limits::kUnchargedBytes) return in_held_.Clear();
+  if (!in_held_.GrowTo(in_.capacity())) link_->Abort();
 }
 
 bool Http1Session::Step() {
@@ -179,7 +179,7 @@ void Http1Session::Compact() {
   if (in_at_ == in_.size()) {
     in_.clear();
     in_at_ = 0;
-    if (in_.capacity() > limits::kReadAheadBytes) in_.shrink_to_fit();
+    if (in_.capacity() > limits::kUnchargedBytes) in_.shrink_to_fit();
   } else if (in_at_ > limits::kReadAheadBytes) {
     in_.erase(0, in_at_);
     in_at_ = 0;
@@ -265,13 +265,9 @@ bool Http1Session::TakeSized() {
     EndBody();
     return true;
   }
-  // Room for what comes next, so that it is read right into its place: never more than has already
-  // come (from a first step on), because a length is only a claim.
-  BodyBuffer* const body = call_ != nullptr ? call_->body_buffer() : nullptr;
-  if (state_ == State::kDiscard || !body->Free().empty()) return false;
-  const uint64_t step = std::max<uint64_t>(body->size(), limits::kBodyFirstBytes);
-  const uint64_t room = body->size() + std::min(body_left_, step);
-  if (!body->Reserve(static_cast<size_t>(room))) Refuse(OutOfMemory());
+  // Room for what comes next, so that it is read right into its place.
+  if (state_ == State::kDiscard || !call_->body_buffer()->full()) return false;
+  if (!call_->body_buffer()->MakeRoom(framing_.content_length)) Refuse(OutOfMemoryRefusal());
   return false;
 }
 
@@ -306,8 +302,8 @@ bool Http1Session::AddToBody(std::string_view data) {
                              " bytes, the limit")});
     return false;
   }
-  if (body->Append(Bytes(data))) return true;
-  Refuse(OutOfMemory());
+  if (body->Append(Bytes(data), framing_.content_length)) return true;
+  Refuse(OutOfMemoryRefusal());
   return false;
 }
 
@@ -335,7 +331,7 @@ void Http1Session::InflateSlice() {
                      .why = base::Cat("the body inflates to more than ", edge().inflated_bytes_max,
                                       " bytes, the limit")});
     case Inflater::Result::kNoMemory:
-      return Refuse(OutOfMemory());
+      return Refuse(OutOfMemoryRefusal());
     case Inflater::Result::kCorrupt:
       call_->body_buffer()->Clear();
       call_->set_undecodable();
@@ -378,7 +374,8 @@ void Http1Session::Turn(OutQueue* out, size_t room) {
 }
 
 void Http1Session::WriteAnswer(OutQueue* out) {
-  if (!call_->HoldAnswerBytes()) call_->ReplaceAnswer(RefusalAnswer(call_->head(), OutOfMemory()));
+  if (!call_->HoldAnswerBytes())
+    call_->ReplaceAnswer(RefusalAnswer(call_->head(), OutOfMemoryRefusal()));
   const Answer& answer = call_->answer();
   const bool close = !framing_.keep_alive || draining_ || (!body_ended_ && !CanDiscardBody());
   out->Append(Http1AnswerHead(
@@ -437,10 +434,13 @@ void Http1Session::OnTick(absl::Time now) {
       break;
     }
     case State::kBody:
-      if (waited <= limits::kBodyStallMax || call_->answered()) break;
+      if (call_->answered()) break;
+      if (waited <= limits::kBodyStallMax && now - call_->head().arrived <= limits::kBodyWaitMax) {
+        break;
+      }
       Refuse({.http_status = 408,
               .code = absl::StatusCode::kDeadlineExceeded,
-              .why = "the request's body stopped coming"});
+              .why = "the request's body did not arrive in time"});
       break;
     case State::kDiscard:
       if (waited > limits::kBodyStallMax) Finish();

@@ -161,12 +161,12 @@ TEST(Http1, AChunkedBodyOverTheLimitIsRefused) {
   EXPECT_TRUE(client.closed());
 }
 
-TEST(Http1, AClaimedLengthReservesLittle) {
+TEST(Http1, AnAnnouncedLengthCostsLittle) {
   EdgeFixture f;
   RawClient client = f.Connect();
   f.Talk(&client, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000000\r\n\r\nabc");
   EXPECT_GT(f.budget().used(), 0u);
-  EXPECT_LE(f.budget().used(), limits::kBodyFirstBytes + 3);
+  EXPECT_LE(f.budget().used(), 2 * limits::kReadAheadBytes);
   client.Close();
   f.Pump();
   EXPECT_EQ(f.budget().used(), 0u);

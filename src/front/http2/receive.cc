@@ -19,12 +19,6 @@ namespace {
 constexpr size_t kHeaderOverheadBytes = 32;
 constexpr int kPseudoHeaders = 4;
 
-Refusal OutOfMemory() {
-  return {.http_status = 429,
-          .code = absl::StatusCode::kResourceExhausted,
-          .why = "the server's memory for requests and answers is used up; try again later"};
-}
-
 bool EndsStream(const nghttp2_frame& frame) {
   return (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
 }
@@ -153,7 +147,7 @@ int Http2Session::OnHeader(const nghttp2_frame& frame, std::string_view name,
   } else if (name.starts_with(':')) {
     SetPseudoHeader(stream, name, value);
   } else {
-    stream->AddHeader(name, value);
+    if (!stream->AddHeader(name, value)) stream->refuse_head = 429;
   }
   return 0;
 }
@@ -170,7 +164,7 @@ void Http2Session::SetPseudoHeader(Http2Stream* stream, std::string_view name,
   } else if (name == ":method") {
     head->method = value;
   } else if (name == ":authority") {
-    stream->AddHeader("host", value);
+    if (!stream->AddHeader("host", value)) stream->refuse_head = 429;
   }
 }
 
@@ -244,6 +238,7 @@ void Http2Session::EndHead(Http2Stream* stream) {
 }
 
 void Http2Session::RefuseHead(Http2Stream* stream) {
+  if (stream->refuse_head == 429) return Refuse(stream, OutOfMemoryRefusal());
   std::string why =
       stream->refuse_head == 414
           ? base::Cat("the request target is longer than the limit of ", limits::kTargetBytesMax,
@@ -269,13 +264,14 @@ void Http2Session::OnData(int32_t id, std::span<const std::byte> bytes) {
                            .code = absl::StatusCode::kInternal,
                            .why = "more than one message in a unary call"});
   }
-  if (size > edge().body_bytes_max + kGrpcPrefixBytes) {
+  if (!stream->grpc && size > edge().body_bytes_max) {
     return Refuse(stream, {.http_status = 413,
                            .code = absl::StatusCode::kResourceExhausted,
                            .why = base::Cat("the request's body has more than ",
                                             edge().body_bytes_max, " bytes, the limit")});
   }
-  if (!body->Append(bytes)) return Refuse(stream, OutOfMemory());
+  if (!body->Append(bytes, stream->body_bytes.value_or(0)))
+    return Refuse(stream, OutOfMemoryRefusal());
   OpenWindow(stream);
 }
 
@@ -298,30 +294,21 @@ bool Http2Session::LearnBodySize(Http2Stream* stream, std::span<const std::byte>
     return false;
   }
   stream->body_bytes = kGrpcPrefixBytes + uint64_t{*length};
-  // Up to what the client may send anyway, so that small messages never move.
-  const auto room = std::min<uint64_t>(*stream->body_bytes, limits::kStreamWindowBytes);
-  if (body->Reserve(static_cast<size_t>(room))) return true;
-  Refuse(stream, OutOfMemory());
-  return false;
+  return true;
 }
 
-// Lets the client send as much as has come already, at least a first step: a length is only a
-// claim, and memory is reserved for what may come.
+// Lets the client send all of a body whose size is known: the window is only a permission, and each
+// byte is counted when it comes.
 void Http2Session::OpenWindow(Http2Stream* stream) {
-  BodyBuffer* const body = stream->body_buffer();
-  const uint64_t total = stream->body_bytes.value_or(edge().body_bytes_max + 1);
+  if (stream->window_open) return;
   if (stream->grpc && !stream->body_bytes.has_value()) return;
-  if (body->size() >= total) return;
-  const uint64_t left = total - body->size();
-  const uint64_t step = std::max<uint64_t>(body->size(), limits::kBodyFirstBytes);
-  const uint64_t wanted = std::min({left, step, uint64_t{NGHTTP2_MAX_WINDOW_SIZE}});
+  const uint64_t total = stream->body_bytes.value_or(edge().body_bytes_max + 1);
+  const uint64_t left = total - std::min<uint64_t>(total, stream->body().size());
+  const uint64_t wanted = std::min(left, uint64_t{NGHTTP2_MAX_WINDOW_SIZE});
+  stream->window_open = wanted == left;
   const auto open = static_cast<uint64_t>(
       std::max(0, nghttp2_session_get_stream_local_window_size(session_, stream->id)));
   if (open >= wanted || (wanted < left && open > wanted / 2)) return;
-  const uint64_t room = std::min(wanted, stream->body_bytes.has_value() ? wanted : 0);
-  if (!body->Reserve(body->size() + static_cast<size_t>(room))) {
-    return Refuse(stream, OutOfMemory());
-  }
   nghttp2_submit_window_update(session_, NGHTTP2_FLAG_NONE, stream->id,
                                static_cast<int32_t>(wanted - open));
 }
@@ -351,7 +338,7 @@ bool Http2Session::BeginInflate(Http2Stream* stream) {
   if (stream->grpc) {
     constexpr std::array<std::byte, kGrpcPrefixBytes> kRoomForPrefix{};
     if (!stream->inflated->Append(kRoomForPrefix)) {
-      Refuse(stream, OutOfMemory());
+      Refuse(stream, OutOfMemoryRefusal());
       return true;
     }
   }
@@ -382,7 +369,7 @@ void Http2Session::EndInflate(Http2Stream* stream, Inflater::Result result) {
   stream->inflater.reset();
   BodyBuffer* const body = stream->body_buffer();
   *body = std::move(*std::exchange(stream->inflated, nullptr));
-  if (result == Inflater::Result::kNoMemory) return Refuse(stream, OutOfMemory());
+  if (result == Inflater::Result::kNoMemory) return Refuse(stream, OutOfMemoryRefusal());
   if (result == Inflater::Result::kTooLarge) {
     return Refuse(stream, {.http_status = 413,
                            .code = absl::StatusCode::kResourceExhausted,

@@ -262,10 +262,12 @@ void Http2Session::TickStream(Http2Stream* stream, absl::Time now) {
     stream->progress = now;
     nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
     link_->WantTurn();
-  } else if (stream->head_done && !stream->body_ended && waited > limits::kBodyStallMax) {
+  } else if (stream->head_done && !stream->body_ended &&
+             (waited > limits::kBodyStallMax ||
+              now - stream->head().arrived > limits::kBodyWaitMax)) {
     Refuse(stream, {.http_status = 408,
                     .code = absl::StatusCode::kDeadlineExceeded,
-                    .why = "the request's body stopped coming"});
+                    .why = "the request's body did not arrive in time"});
   }
 }
 
