@@ -106,7 +106,7 @@ absl::StatusOr<int> Run(Style style, config::CommandLine* line) {
                                                 .bind_address = options.bind_address,
                                                 .loops = loops,
                                                 .listen = style == Style::kServe}));
-  obs::Info("tensord {} starts with {} CPUs and {} event loops: {}", OwnVersion(), cpus, loops,
+  obs::Info("tensord {} starts (CPUs: {}, event loops: {}): {}", OwnVersion(), cpus, loops,
             Join(listeners.descriptions()));
   return supervisor::Supervise(MakeSetup(style, options, listeners));
 }

@@ -133,4 +133,4 @@ def test_log_can_be_json(start):
     server.wait_for_front()
     lines = [json.loads(line) for line in server.log().splitlines()]
     assert {line["process"] for line in lines} == {"supervisor"}
-    assert any("starts with" in line["message"] for line in lines)
+    assert any("starts (CPUs" in line["message"] for line in lines)
