@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,7 +31,9 @@ struct PredictRequest {
   ModelSpec spec;
   std::vector<NamedTensor> inputs;
   std::vector<std::string_view> output_filter;
-  std::deque<Tensor> decoded;  // Tensors that had no packed form in the body (typed fields, JSON).
+  // Tensors that had no packed form in the body (typed fields, JSON). Moving a Tensor keeps its
+  // bytes in place, so this may grow and move under the views.
+  std::vector<Tensor> decoded;
 };
 
 }  // namespace tensord::tensor

@@ -71,16 +71,25 @@ absl::Status CheckName(const tensor::ModelSpec& spec) {
 // One entry of the map of inputs; the tensor is not yet looked at, as a later entry may replace it.
 struct Entry {
   std::string_view name;
-  std::vector<std::string_view> pieces;  // More than one when the value came twice: merged.
+  std::string_view value;
+  std::vector<std::string_view> more;  // When the value came again: protobuf merges them.
+  size_t place = 0;                    // In the request.
 };
 
 absl::StatusOr<Entry> WalkEntry(std::string_view bytes) {
   Entry entry;
+  bool has_value = false;
   WireReader reader(bytes);
   while (reader.Next()) {
     if (reader.type() != WireType::kBytes) continue;
     if (reader.field() == 1) entry.name = reader.bytes();
-    if (reader.field() == 2) entry.pieces.push_back(reader.bytes());
+    if (reader.field() != 2) continue;
+    if (has_value) {
+      entry.more.push_back(reader.bytes());
+    } else {
+      entry.value = reader.bytes();
+      has_value = true;
+    }
   }
   if (!reader.ok()) return Malformed("tensorflow.serving.PredictRequest.InputsEntry");
   return entry;
@@ -92,24 +101,33 @@ absl::Status AddEntry(std::string_view bytes, std::vector<Entry>* entries) {
         base::Cat("the request has more than ", limits::kInputsMax, " inputs"));
   }
   ASSIGN_OR_RETURN(Entry entry, WalkEntry(bytes));
+  entry.place = entries->size();
   entries->push_back(std::move(entry));
   return absl::OkStatus();
 }
 
-// Of entries with one name the last stays, as in a protobuf map.
+// Sorts by name; of entries with one name the last stays, as in a protobuf map.
 void KeepLast(std::vector<Entry>* entries) {
-  const auto by_name = [](const Entry& a, const Entry& b) { return a.name < b.name; };
-  std::stable_sort(entries->begin(), entries->end(), by_name);
+  if (entries->size() < 2) return;
+  std::sort(entries->begin(), entries->end(), [](const Entry& a, const Entry& b) {
+    return a.name != b.name ? a.name < b.name : a.place > b.place;
+  });
   const auto same = [](const Entry& a, const Entry& b) { return a.name == b.name; };
-  const auto first = std::unique(entries->rbegin(), entries->rend(), same);
-  entries->erase(entries->begin(), first.base());
+  entries->erase(std::unique(entries->begin(), entries->end(), same), entries->end());
+}
+
+absl::StatusOr<DecodedTensor> DecodeEntry(const Entry& entry, DecodeBudget* budget) {
+  if (entry.more.empty()) return DecodeTensor({&entry.value, 1}, budget);
+  std::vector<std::string_view> pieces = {entry.value};
+  pieces.insert(pieces.end(), entry.more.begin(), entry.more.end());
+  return DecodeTensor(pieces, budget);
 }
 
 absl::Status DecodeInputs(const std::vector<Entry>& entries, tensor::PredictRequest* request) {
   DecodeBudget budget;
   request->inputs.reserve(entries.size());
   for (const Entry& entry : entries) {
-    absl::StatusOr<DecodedTensor> tensor = DecodeTensor(entry.pieces, &budget);
+    absl::StatusOr<DecodedTensor> tensor = DecodeEntry(entry, &budget);
     if (!tensor.ok()) {
       return base::WithContext(tensor.status(),
                                base::Cat("tensor parsing error: ", entry.name, ": "));

@@ -160,7 +160,7 @@ RestRoute ParseRestRoute(std::string_view method, std::string_view target) {
     route.kind = RestKind::kPreflight;
     return route;
   }
-  const RestRoute malformed = Bad(base::Cat("Malformed request: ", method, " ", target));
+  RestRoute malformed = Bad(base::Cat("Malformed request: ", method, " ", target));
   if (!StartsWithIgnoringCase(target, kModels)) return malformed;
   const std::string_view path = target.substr(kModels.size());
   Match match;

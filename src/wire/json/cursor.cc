@@ -116,6 +116,37 @@ absl::Status JsonCursor::ReadNumber() {
   return absl::OkStatus();
 }
 
+// A number of at most 64 bytes without exponent, NaN or Infinity: nothing that needs a closer look.
+bool JsonCursor::TakePlainNumber() {
+  constexpr ptrdiff_t kBytesMax = 64;
+  const char* at = at_;
+  if (at != end_ && *at == '-') ++at;
+  const char* const whole = at;
+  while (at != end_ && IsDigit(*at)) ++at;
+  if (at == whole || (*whole == '0' && at - whole > 1)) return false;
+  if (at != end_ && *at == '.') {
+    const char* const fraction = ++at;
+    while (at != end_ && IsDigit(*at)) ++at;
+    if (at == fraction) return false;
+  }
+  if (at - at_ > kBytesMax || (at != end_ && (*at == 'e' || *at == 'E'))) return false;
+  at_ = at;
+  return true;
+}
+
+// Most bytes of a large body are such numbers in a list: takes as many as there are.
+// kAfterValue: the last one has no comma behind it. kValue: something else comes next.
+JsonCursor::Step JsonCursor::TakePlainNumbers(JsonValue* value) {
+  while (TakePlainNumber()) {
+    SkipSpace();
+    if (!Take(',')) return Step::kAfterValue;
+    ++value->commas;
+    if (open_.size() == 1) ++value->children;
+    SkipSpace();
+  }
+  return Step::kValue;
+}
+
 // REQUIRES: at_ is behind a backslash.
 absl::Status JsonCursor::ReadEscape() {
   constexpr std::string_view kEscapes = "\"\\/bfnrt";
@@ -242,6 +273,10 @@ absl::StatusOr<JsonValue> JsonCursor::ReadValue() {
       continue;
     }
     SkipSpace();
+    if (!open_.empty() && !open_.back()) {
+      step = TakePlainNumbers(&value);
+      if (step == Step::kAfterValue) continue;
+    }
     JsonKind kind = JsonKind::kNull;
     const bool outermost = open_.empty();
     if (Peek() == '[' || Peek() == '{') {

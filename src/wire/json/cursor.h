@@ -65,6 +65,8 @@ class JsonCursor {
   enum class Step : uint8_t { kValue, kAfterValue, kDone };
 
   absl::Status Error(std::string_view words) const;
+  bool TakePlainNumber();
+  Step TakePlainNumbers(JsonValue* value);
   absl::Status ReadScalar(JsonKind* kind);
   absl::Status ReadString();
   absl::Status ReadEscape();

@@ -177,7 +177,7 @@ absl::Status RowReader::ReadPlainRow(JsonCursor* cursor) {
     ASSIGN_OR_RETURN(const JsonValue value, ahead.ReadValue());
     if (Base64Member(value.text).empty()) return Misplaced("value/list", "object");
   }
-  const absl::Status status = ReadValue(cursor, &columns_.front());
+  absl::Status status = ReadValue(cursor, &columns_.front());
   if (status.ok()) return status;
   return absl::InvalidArgumentError(base::Cat(
       "Failed to process element: ", row_, " of 'instances' list. Error: ", CodeAndText(status)));
