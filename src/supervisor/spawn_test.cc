@@ -63,8 +63,9 @@ TEST(Start, PutsTheProgramInAGroupOfItsOwnWithNothingBlocked) {
   sigset_t before;
   sigfillset(&blocked);
   ASSERT_EQ(sigprocmask(SIG_BLOCK, &blocked, &before), 0);
+  // The mask of a child of the shell: the shell itself blocks signals while it starts one.
   const std::string text =
-      Shell("cut -d' ' -f1,5 /proc/$$/stat >&3; grep SigBlk /proc/$$/status >&3");
+      Shell("cut -d' ' -f1,5 /proc/$$/stat >&3; grep SigBlk /proc/self/status >&3");
   ASSERT_EQ(sigprocmask(SIG_SETMASK, &before, nullptr), 0);
   const std::string pid = text.substr(0, text.find(' '));
   EXPECT_EQ(text, base::Cat(pid, " ", pid, "\nSigBlk:\t0000000000000000\n"));
