@@ -23,7 +23,8 @@ std::vector<const tensor::Endpoint*> Fetched(const tensor::Signature& signature)
 
 absl::Status CheckPlace(const channel::TensorDescriptor& output, const tensor::Endpoint& expected,
                         const Region& region) {
-  if (output.dtype != expected.dtype) {
+  // Old exports leave the type open; the graph then decides it.
+  if (expected.dtype != tensor::DType::kInvalid && output.dtype != expected.dtype) {
     return absl::InvalidArgumentError(base::Cat("output ", expected.name, " is ",
                                                 tensor::DTypeName(output.dtype), ", not ",
                                                 tensor::DTypeName(expected.dtype)));

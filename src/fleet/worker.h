@@ -50,6 +50,8 @@ class Worker {
   // How many runs it makes at once. It may take more: those are staged in it, behind the others,
   // so that an executor that ends a short run has the next one at hand.
   virtual int Executors() const { return std::numeric_limits<int>::max(); }
+  // Tensor bytes copied to and from it in user space so far.
+  virtual uint64_t CopiedBytes() const { return 0; }
   // Hands one run over. `done` runs exactly once, never inside this call, and also when the worker
   // dies. RESOURCE_EXHAUSTED as an outcome when the tensors fit no segment.
   // REQUIRES: Free() > 0.

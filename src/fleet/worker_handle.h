@@ -69,6 +69,7 @@ class WorkerHandle final : public Worker {
   // Worker.
   int Free() const override;
   int Executors() const override { return static_cast<int>(parts_.load.executors); }
+  uint64_t CopiedBytes() const override { return copied_bytes_; }
   void Submit(RunSpec spec, RunDone done) override;
 
   // No more runs; the worker finishes what it has and ends. Killed when it has not ended kStopGrace
@@ -82,7 +83,6 @@ class WorkerHandle final : public Worker {
   void OnForkFailed(const absl::Status& status);
 
   const WorkerKey& key() const { return parts_.key; }
-  uint64_t copied_bytes() const { return copied_bytes_; }
   // Of both standard segments, by runs in flight.
   uint64_t slots_out() const { return request_slots_.slots_out() + response_slots_.slots_out(); }
 

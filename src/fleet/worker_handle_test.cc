@@ -63,7 +63,7 @@ TEST_F(WorkerHandleTest, GivesTheOutputsOfARun) {
   EXPECT_EQ(asked->outcome.outputs[0].dtype, tensor::DType::kBool);
   EXPECT_EQ(asked->outcome.run_time, absl::Microseconds(1));
   EXPECT_EQ(handle_->slots_out(), 0u);
-  EXPECT_EQ(handle_->copied_bytes(), 64u + 128u);
+  EXPECT_EQ(handle_->CopiedBytes(), 64u + 128u);
 }
 
 TEST_F(WorkerHandleTest, JoinsThePiecesOfABatchOfStrings) {
