@@ -14,7 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,10 +46,10 @@ class Process:
     """One process as /proc shows it. The start time keeps a reused number from looking the same."""
 
     pid: int
-    parent: int
     session: int
     started: int
-    state: str
+    state: str = field(compare=False)
+    parent: int = field(compare=False)
 
     @staticmethod
     def read(pid):
@@ -58,7 +58,7 @@ class Process:
         except (FileNotFoundError, ProcessLookupError):
             return None
         fields = text[text.rindex(")") + 2 :].split()
-        return Process(pid, int(fields[1]), int(fields[3]), int(fields[19]), fields[0])
+        return Process(pid, int(fields[3]), int(fields[19]), fields[0], int(fields[1]))
 
     @property
     def alive(self):
