@@ -15,6 +15,7 @@
 #include "config/option_table.h"
 #include "config/parse.h"
 #include "config/text_files.h"
+#include "engine/tensorflow/find_runtime.h"
 #include "obs/log.h"
 #include "supervisor/listen.h"
 #include "supervisor/supervisor.h"
@@ -97,6 +98,8 @@ absl::StatusOr<int> Run(Style style, config::CommandLine* line) {
   for (const std::string& warning : line->warnings) obs::Warn("{}", warning);
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(CheckWorkerProgram());
+  RETURN_IF_ERROR(
+      engine::FindRuntime(engine::PlacesOfThisProcess(options.tensorflow_library_dir)).status());
   const int cpus = config::CpuBudget();
   const int loops = config::LoopCount(options, cpus);
   ASSIGN_OR_RETURN(const supervisor::Listeners listeners,

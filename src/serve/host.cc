@@ -19,6 +19,17 @@ channel::OneDnn OneDnnOf(uint32_t runtime) {
   return channel::OneDnn::kAuto;
 }
 
+// The first line of a worker's report that says a layer is not there, or not tight; "" when all
+// are.
+std::string MissingLayer(const engine::ModelInfo& info) {
+  for (const std::string& line : info.sandbox) {
+    if (line.find("not applied") != std::string::npos || line.find("NOT") != std::string::npos) {
+      return line;
+    }
+  }
+  return "";
+}
+
 bool MayServe(const models::VersionEntry& version) {
   return version.state != models::State::kEnd && version.handle != nullptr;
 }
@@ -36,6 +47,12 @@ class Host::Observer final : public fleet::WorkerObserver {
         setup_(std::move(setup)) {}
 
   void OnLoaded(fleet::WorkerHandle& worker, const engine::ModelInfo& info) override {
+    if (host_->setup_.options->sandbox == "on" && !MissingLayer(info).empty()) {
+      refused_ = absl::FailedPreconditionError(
+          base::Cat("--sandbox=on, but this machine does not allow all of it: ", MissingLayer(info),
+                    "; --sandbox=best_effort goes on without"));
+      return worker.Stop();
+    }
     absl::StatusOr<std::shared_ptr<front::Servable>> servable =
         home_->AddWorker(id_, &worker, info, std::move(setup_));
     if (!servable.ok()) {
@@ -158,6 +175,10 @@ void Host::DropEnded(const models::Snapshot& snapshot) {
   for (const auto& [name, model] : snapshot.models) {
     for (const models::VersionEntry& version : model->versions) {
       if (MayServe(version)) serving.insert({name, version.number, version.generation});
+    }
+    // These drain behind new files or settings of the same version; Stop ends them.
+    for (const auto& [number, generation] : model->unloading) {
+      serving.insert({name, number, generation});
     }
   }
   for (const VersionId& id : serving_) {

@@ -11,9 +11,8 @@
 namespace tensord::serve {
 namespace {
 
-// The range that systemd gives to dynamic users: no other service has them, and each worker of this
-// front gets another one until the range comes round.
-constexpr uint32_t kWorkerUserFirst = 61184;
+// The size of the range that systemd gives to dynamic users, which is where the option's default
+// begins: each worker of this front gets another user until the range comes round.
 constexpr uint32_t kWorkerUsers = 4336;
 
 models::VersionPolicy ToPolicy(const config::VersionPolicy& from) {
@@ -144,11 +143,9 @@ channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionF
   load.warm_up_rows.assign(config.worker.warm_up_rows.begin(), config.worker.warm_up_rows.end());
   if (load.warm_up_rows.empty()) load.warm_up_rows = {1};
   load.sandbox = options.sandbox != "off" && settings.sandbox.value_or(true);
-  if (machine.root && load.sandbox) {
-    const auto first = options.worker_user_base > 0
-                           ? static_cast<uint32_t>(options.worker_user_base)
-                           : kWorkerUserFirst;
-    load.sandbox_user = first + static_cast<uint32_t>(worker_number % kWorkerUsers);
+  if (machine.root && load.sandbox && options.worker_user_base > 0) {
+    load.sandbox_user = static_cast<uint32_t>(options.worker_user_base) +
+                        static_cast<uint32_t>(worker_number % kWorkerUsers);
   }
   return load;
 }

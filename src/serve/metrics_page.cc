@@ -14,12 +14,17 @@ using obs::Metric;
 void ShowQueues(obs::Metrics* metrics, const std::vector<VersionStats>& versions) {
   metrics->ClearGauges(Metric::kQueueCalls);
   metrics->ClearGauges(Metric::kInFlightRuns);
+  metrics->ClearGauges(Metric::kCopiedBytes);
+  metrics->ClearGauges(Metric::kWorkerLost);
   for (const VersionStats& version : versions) {
     const std::vector<std::string> labels = {version.id.model, base::Cat(version.id.version)};
     obs::Set(metrics->Gauge(Metric::kQueueCalls, labels),
              static_cast<double>(version.stats.queued_calls));
     obs::Set(metrics->Gauge(Metric::kInFlightRuns, labels),
              static_cast<double>(version.stats.running_runs));
+    obs::Set(metrics->Gauge(Metric::kCopiedBytes, labels),
+             static_cast<double>(version.copied_bytes));
+    obs::Set(metrics->Gauge(Metric::kWorkerLost, labels), static_cast<double>(version.stats.lost));
   }
 }
 

@@ -58,6 +58,7 @@ absl::StatusOr<std::shared_ptr<front::Servable>> VersionHome::AddWorker(
         base::Cat("the files of model ", id.model, ", version ", id.version,
                   " changed while it serves; put new files into a new version directory"));
   }
+  version->workers.push_back(worker);
   version->queue->AddWorker(worker);
   return version->servable;
 }
@@ -65,7 +66,9 @@ absl::StatusOr<std::shared_ptr<front::Servable>> VersionHome::AddWorker(
 void VersionHome::RemoveWorker(const VersionId& id, fleet::Worker* worker) {
   const auto at = versions_.find(id);
   if (at == versions_.end()) return;
-  at->second.queue->RemoveWorker(worker);
+  Version& version = at->second;
+  if (std::erase(version.workers, worker) > 0) version.copied_before += worker->CopiedBytes();
+  version.queue->RemoveWorker(worker);
 }
 
 void VersionHome::OnWorkerFree(const VersionId& id) {
@@ -90,7 +93,11 @@ void VersionHome::Drop(const VersionId& id, const absl::Status& status) {
 
 std::vector<VersionStats> VersionHome::Collect() const {
   std::vector<VersionStats> all;
-  for (const auto& [id, version] : versions_) all.push_back({id, version.queue->stats()});
+  for (const auto& [id, version] : versions_) {
+    uint64_t copied = version.copied_before;
+    for (const fleet::Worker* worker : version.workers) copied += worker->CopiedBytes();
+    all.push_back({id, version.queue->stats(), copied});
+  }
   return all;
 }
 

@@ -38,6 +38,7 @@ struct VersionSetup {
 struct VersionStats {
   VersionId id;
   sched::Stats stats;
+  uint64_t copied_bytes = 0;  // Of all its workers, also those that are gone.
 };
 
 // The versions at home on one loop: their queues, and the workers that feed on them.
@@ -69,6 +70,8 @@ class VersionHome {
   struct Version {
     std::shared_ptr<front::Servable> servable;
     std::unique_ptr<sched::VersionQueue> queue;
+    std::vector<fleet::Worker*> workers;
+    uint64_t copied_before = 0;  // By workers that are gone.
   };
 
   absl::StatusOr<Version*> MakeVersion(const VersionId& id, const engine::ModelInfo& info,

@@ -64,12 +64,30 @@ int Fail(const absl::Status& status) {
   return 1;
 }
 
+// stderr goes to /dev/null while this lives. The runtime's libraries greet on it when they are
+// mapped, whatever TF_CPP_MIN_LOG_LEVEL says, and nobody's log is to be spoilt by that; what is
+// wrong with them comes back as a status.
+class QuietStderr {
+ public:
+  QuietStderr() : kept_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 4)) {
+    const base::UniqueFd null(open("/dev/null", O_WRONLY | O_CLOEXEC));
+    if (kept_.valid() && null.valid()) dup2(null.get(), STDERR_FILENO);
+  }
+  ~QuietStderr() {
+    if (kept_.valid()) dup2(kept_.get(), STDERR_FILENO);
+  }
+
+ private:
+  const base::UniqueFd kept_;
+};
+
 absl::StatusOr<engine::Runtime> OpenRuntime(const Options& options) {
   absl::StatusOr<std::string> directory =
       engine::FindRuntime(engine::PlacesOfThisProcess(options.library_directory));
   if (!directory.ok()) return directory.status();
   // After the search, which reads some, and before the runtime, which reads others.
   DropForeignVariables();
+  const QuietStderr quiet;
   return engine::Runtime::Open(*directory, options.scope);
 }
 
