@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 
 #include <cstring>
-#include <future>
 #include <random>
 #include <thread>
 
@@ -121,20 +120,35 @@ TEST_F(ThreadsTest, HandleAndWorkerNeverTouchTheSameBytesUnordered) {
   for (std::thread& executor : executors) executor.join();
 }
 
-// What happens on the home loop, waited for by the test's thread.
-class PromisingObserver final : public WorkerObserver {
+// A value that another thread gives and the test's thread waits for, by a loop of its own.
+template <typename T>
+class Awaited {
  public:
-  PromisingObserver(std::promise<WorkerHandle*>* loaded, std::promise<End>* ended)
-      : loaded_(loaded), ended_(ended) {}
-  void OnLoaded(WorkerHandle& worker, const engine::ModelInfo&) override {
-    loaded_->set_value(&worker);
+  void Set(T value) {
+    ASSERT_TRUE(
+        loop_->Post([this, value = std::move(value)]() mutable { value_ = std::move(value); }));
   }
-  void OnFree() override {}
-  void OnEnded(WorkerHandle*, End end, const absl::Status&) override { ended_->set_value(end); }
+  T Get() {
+    while (!value_.has_value()) loop_->RunOnce(absl::InfiniteFuture());
+    return *std::move(value_);
+  }
 
  private:
-  std::promise<WorkerHandle*>* const loaded_;
-  std::promise<End>* const ended_;
+  std::unique_ptr<loop::EventLoop> loop_ = *loop::EventLoop::Create();
+  std::optional<T> value_;
+};
+
+class AwaitedObserver final : public WorkerObserver {
+ public:
+  AwaitedObserver(Awaited<WorkerHandle*>* loaded, Awaited<End>* ended)
+      : loaded_(loaded), ended_(ended) {}
+  void OnLoaded(WorkerHandle& worker, const engine::ModelInfo&) override { loaded_->Set(&worker); }
+  void OnFree() override {}
+  void OnEnded(WorkerHandle*, End end, const absl::Status&) override { ended_->Set(end); }
+
+ private:
+  Awaited<WorkerHandle*>* const loaded_;
+  Awaited<End>* const ended_;
 };
 
 channel::ControlRecord HearControl(const channel::PacketSocket& socket,
@@ -169,13 +183,13 @@ TEST(FleetThreads, AWorkerLivesOnAnotherLoopThanItsFleet) {
   fleet = std::make_unique<Fleet>(*control, &supervisor, [](const WorkerKey&, std::string_view) {});
   std::thread control_thread([&] { control->Run(); });
   std::thread home_thread([&] { home->Run(); });
-  std::promise<WorkerHandle*> loaded;
-  std::promise<WorkerObserver::End> ended;
+  Awaited<WorkerHandle*> loaded;
+  Awaited<WorkerObserver::End> ended;
   const WorkerKey key{.model = "half", .version = 1};
   ASSERT_TRUE(control->Post([&] {
     LaunchSpec spec;
     spec.key = key;
-    fleet->Launch(std::move(spec), *home, std::make_unique<PromisingObserver>(&loaded, &ended));
+    fleet->Launch(std::move(spec), *home, std::make_unique<AwaitedObserver>(&loaded, &ended));
   }));
 
   const channel::PacketSocket& asked = to_supervisor.second;
@@ -192,26 +206,26 @@ TEST(FleetThreads, AWorkerLivesOnAnotherLoopThanItsFleet) {
       SendControl(to_zygote.second, Control(channel::ControlKind::kForked, 200, fork.request))
           .ok());
   process.SayLoaded();
-  WorkerHandle* handle = loaded.get_future().get();
+  WorkerHandle* handle = loaded.Get();
   process.HearA<channel::LoadRecord>();
 
-  std::promise<RunOutcome> outcome;
+  Awaited<RunOutcome> outcome;
   const std::vector<float> values = {3};
   ASSERT_TRUE(home->Post([&] {
     const tensor::TensorView view{tensor::DType::kFloat, {1}, std::as_bytes(std::span(values))};
     handle->Submit({.signature = FakeProcess::kTwice, .inputs = {{view}}},
-                   [&](RunOutcome done) { outcome.set_value(std::move(done)); });
+                   [&](RunOutcome done) { outcome.Set(std::move(done)); });
   }));
   const auto runs = process.HearA<channel::RunRecord>();
   ASSERT_EQ(runs.runs.size(), 1u);
   process.SayAnswers({process.Answer(runs.runs[0])});
-  EXPECT_TRUE(outcome.get_future().get().status.ok());
+  EXPECT_TRUE(outcome.Get().status.ok());
 
   ASSERT_TRUE(control->Post([&] { fleet->Stop(key); }));
   process.HearA<channel::StopRecord>();
   process.Close();
   ASSERT_TRUE(SendControl(asked, Control(channel::ControlKind::kProcessEnded, 200)).ok());
-  EXPECT_EQ(ended.get_future().get(), WorkerObserver::End::kStopped);
+  EXPECT_EQ(ended.Get(), WorkerObserver::End::kStopped);
   home->Stop();
   home_thread.join();
   control->Stop();
