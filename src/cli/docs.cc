@@ -5,16 +5,21 @@
 
 #include "cli/commands.h"
 #include "config/option_table.h"
+#include "obs/metric_docs.h"
 
 namespace tensord::cli {
 
 int Docs(const Arguments& arguments) {
-  if (arguments != Arguments{"config"}) {
-    std::fprintf(stderr, "usage: tensord docs config > docs/config.md\n");
-    return 2;
+  if (arguments == Arguments{"config"}) {
+    std::fputs(config::ConfigPage().c_str(), stdout);
+    return 0;
   }
-  std::fputs(config::ConfigPage().c_str(), stdout);
-  return 0;
+  if (arguments == Arguments{"metrics"}) {
+    std::fputs(obs::MetricDocs().c_str(), stdout);
+    return 0;
+  }
+  std::fprintf(stderr, "usage: tensord docs config|metrics > docs/PAGE.md\n");
+  return 2;
 }
 
 }  // namespace tensord::cli

@@ -26,6 +26,7 @@ struct Servable {
   loop::EventLoop* home = nullptr;
   sched::VersionQueue* queue = nullptr;
   obs::ModelMetrics* metrics = nullptr;
+  prometheus::Histogram* queue_wait = nullptr;  // Microseconds.
 };
 
 }  // namespace tensord::front

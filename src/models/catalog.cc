@@ -50,9 +50,7 @@ class Catalog::Impl {
     if (!status.ok()) return Answer(std::move(done), std::move(status));
     Waiter waiter{.done = std::move(done), .deadline = timers_.Now() + limits::kReloadWaitMax};
     for (const ModelConfig& model : models) {
-      if (!desired_.models.contains(model.name) && !AsksForNothing(model.policy)) {
-        waiter.models.insert(model.name);
-      }
+      if (IsNew(model) && !AsksForNothing(model.policy)) waiter.models.insert(model.name);
     }
     if (!waiter.models.empty() && waiters_.size() >= limits::kReloadsWaitingMax) {
       return Answer(std::move(waiter.done),
@@ -322,6 +320,14 @@ class Catalog::Impl {
       waiter = waiters_.erase(waiter);
     }
     return next;
+  }
+
+  // New by name; or mended: another base path for a model that has nothing to serve.
+  bool IsNew(const ModelConfig& model) const {
+    const auto old = std::find_if(models_.begin(), models_.end(),
+                                  [&model](const ModelConfig& m) { return m.name == model.name; });
+    if (old == models_.end()) return true;
+    return old->base_path != model.base_path && !snapshot_->ModelReady(model.name).value_or(false);
   }
 
   std::optional<absl::Status> Outcome(Waiter* waiter, absl::Time now) const {

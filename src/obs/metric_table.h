@@ -67,8 +67,9 @@ inline constexpr std::array<MetricRow, static_cast<size_t>(Metric::kCount)> kMet
     {"tensord_request_bytes_held", MetricKind::kGauge, "",
      "Bytes of request bodies held now, out of --request_bytes_budget."},
     {"tensord_connections", MetricKind::kGauge, "", "Open client connections."},
-    {"tensord_shed_total", MetricKind::kCounter, "model_name,reason",
-     "Requests refused before they ran: queue_full, too_late, expired, draining."},
+    {"tensord_unserved_calls_total", MetricKind::kGauge, "model_name,version,reason",
+     "Calls that the scheduler answered without a run's result: queue_full, too_late, shed, "
+     "expired_queued, expired_running, cancelled."},
 }};
 
 }  // namespace tensord::obs

@@ -148,16 +148,14 @@ void Add(prometheus::Counter& counter, double value) { counter.Increment(value);
 void Set(prometheus::Gauge& gauge, double value) { gauge.Set(value); }
 void Observe(prometheus::Histogram& histogram, double value) { histogram.Observe(value); }
 
-ModelMetrics::ModelMetrics(Metrics* metrics, std::string model)
-    : metrics_(metrics),
-      model_(std::move(model)),
-      grpc_latency_(metrics->Histogram(Metric::kRequestLatency, {model_, "Predict", "GRPC"})),
-      rest_latency_(metrics->Histogram(Metric::kRequestLatency, {model_, "predict", "REST"})),
-      runtime_latency_(metrics->Histogram(Metric::kRuntimeLatency, {model_, "Predict", "TF1"})) {
+ModelMetrics::ModelMetrics(Metrics* metrics, const std::string& model)
+    : grpc_latency_(metrics->Histogram(Metric::kRequestLatency, {model, "Predict", "GRPC"})),
+      rest_latency_(metrics->Histogram(Metric::kRequestLatency, {model, "predict", "REST"})),
+      runtime_latency_(metrics->Histogram(Metric::kRuntimeLatency, {model, "Predict", "TF1"})) {
   for (size_t code = 0; code < request_count_.size(); ++code) {
     request_count_[code] =
         &metrics->Counter(Metric::kRequestCount,
-                          {model_, std::string(StatusLabel(static_cast<absl::StatusCode>(code)))});
+                          {model, std::string(StatusLabel(static_cast<absl::StatusCode>(code)))});
   }
 }
 
@@ -171,10 +169,6 @@ void ModelMetrics::CountAnswer(absl::StatusCode code, absl::Duration latency, bo
 
 void ModelMetrics::CountRun(absl::Duration run_time) {
   runtime_latency_.Observe(absl::ToDoubleMicroseconds(run_time));
-}
-
-void ModelMetrics::CountShed(std::string_view reason) {
-  metrics_->Counter(Metric::kShed, {model_, std::string(reason)}).Increment();
 }
 
 }  // namespace tensord::obs

@@ -48,16 +48,13 @@ class Metrics {
 // Threads: safe from any.
 class ModelMetrics {
  public:
-  ModelMetrics(Metrics* metrics, std::string model);
+  ModelMetrics(Metrics* metrics, const std::string& model);
 
   // `api` is "Predict" over gRPC and "predict" over REST, as the original's labels.
   void CountAnswer(absl::StatusCode code, absl::Duration latency, bool rest);
   void CountRun(absl::Duration run_time);
-  void CountShed(std::string_view reason);
 
  private:
-  Metrics* const metrics_;
-  const std::string model_;
   std::array<prometheus::Counter*, 17> request_count_{};
   prometheus::Histogram& grpc_latency_;
   prometheus::Histogram& rest_latency_;

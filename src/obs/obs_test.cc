@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 #include <prometheus/counter.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "obs/log.h"
+#include "obs/metric_docs.h"
 #include "obs/metrics.h"
 
 namespace tensord::obs {
@@ -53,6 +57,13 @@ TEST(Metrics, ClearedGaugesLeaveThePage) {
   EXPECT_THAT(metrics.Page(), HasSubstr("tensord_queue_calls{"));
   metrics.ClearGauges(Metric::kQueueCalls);
   EXPECT_THAT(metrics.Page(), Not(HasSubstr("tensord_queue_calls{")));
+}
+
+TEST(MetricDocs, ThePageInTheTreeIsFresh) {
+  std::ifstream file(TENSORD_SOURCE_DIR "/docs/metrics.md");
+  std::ostringstream page;
+  page << file.rdbuf();
+  EXPECT_EQ(page.str(), MetricDocs()) << "run: tensord docs metrics > docs/metrics.md";
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include "serve/metrics_page.h"
 
+#include <utility>
+
 #include "base/text.h"
 #include "serve/process_memory.h"
 
@@ -11,11 +13,27 @@ namespace {
 
 using obs::Metric;
 
+void ShowUnserved(obs::Metrics* metrics, const VersionStats& version) {
+  const sched::Stats& stats = version.stats;
+  const std::pair<const char*, int64_t> reasons[] = {{"queue_full", stats.refused_full},
+                                                     {"too_late", stats.refused_late},
+                                                     {"shed", stats.refused_shed},
+                                                     {"expired_queued", stats.expired_queued},
+                                                     {"expired_running", stats.expired_running},
+                                                     {"cancelled", stats.cancelled}};
+  for (const auto& [reason, count] : reasons) {
+    obs::Set(
+        metrics->Gauge(Metric::kShed, {version.id.model, base::Cat(version.id.version), reason}),
+        static_cast<double>(count));
+  }
+}
+
 void ShowQueues(obs::Metrics* metrics, const std::vector<VersionStats>& versions) {
   metrics->ClearGauges(Metric::kQueueCalls);
   metrics->ClearGauges(Metric::kInFlightRuns);
   metrics->ClearGauges(Metric::kCopiedBytes);
   metrics->ClearGauges(Metric::kWorkerLost);
+  metrics->ClearGauges(Metric::kShed);
   for (const VersionStats& version : versions) {
     const std::vector<std::string> labels = {version.id.model, base::Cat(version.id.version)};
     obs::Set(metrics->Gauge(Metric::kQueueCalls, labels),
@@ -25,6 +43,7 @@ void ShowQueues(obs::Metrics* metrics, const std::vector<VersionStats>& versions
     obs::Set(metrics->Gauge(Metric::kCopiedBytes, labels),
              static_cast<double>(version.copied_bytes));
     obs::Set(metrics->Gauge(Metric::kWorkerLost, labels), static_cast<double>(version.stats.lost));
+    ShowUnserved(metrics, version);
   }
 }
 

@@ -23,6 +23,12 @@ absl::AnyInvocable<void(const sched::RunEvent&)> CountRuns(const VersionId& id,
   };
 }
 
+absl::Status Changed(const VersionId& id) {
+  return absl::FailedPreconditionError(
+      base::Cat("the files of model ", id.model, ", version ", id.version,
+                " changed while it serves; put new files into a new version directory"));
+}
+
 }  // namespace
 
 absl::StatusOr<VersionHome::Version*> VersionHome::MakeVersion(const VersionId& id,
@@ -32,6 +38,8 @@ absl::StatusOr<VersionHome::Version*> VersionHome::MakeVersion(const VersionId& 
   setup.queue.signatures = sched::RowsOf(signatures);
   setup.queue.stateful = !info.stateful_reason.empty();
   setup.queue.on_run = CountRuns(id, setup);
+  prometheus::Histogram* queue_wait =
+      &setup.metrics->Histogram(obs::Metric::kQueueWait, {id.model, base::Cat(id.version)});
   auto servable = std::make_shared<front::Servable>();
   servable->model = id.model;
   servable->version = id.version;
@@ -40,6 +48,7 @@ absl::StatusOr<VersionHome::Version*> VersionHome::MakeVersion(const VersionId& 
   servable->stateful = !info.stateful_reason.empty();
   servable->home = &loop_;
   servable->metrics = setup.model_metrics;
+  servable->queue_wait = queue_wait;
   Version& version = versions_[id];
   version.queue = std::make_unique<sched::VersionQueue>(loop_, std::move(setup.queue));
   servable->queue = version.queue.get();
@@ -53,10 +62,11 @@ absl::StatusOr<std::shared_ptr<front::Servable>> VersionHome::AddWorker(
   Version* version = at == versions_.end() ? nullptr : &at->second;
   if (version == nullptr) {
     ASSIGN_OR_RETURN(version, MakeVersion(id, info, std::move(setup)));
-  } else if (version->servable->signature_def_map != info.signature_def_map) {
-    return absl::FailedPreconditionError(
-        base::Cat("the files of model ", id.model, ", version ", id.version,
-                  " changed while it serves; put new files into a new version directory"));
+  } else {
+    // By content: every load serializes its maps in another order.
+    ASSIGN_OR_RETURN(const tensor::SignatureList signatures,
+                     wire::ParseSignatures(info.signature_def_map));
+    if (!tensor::SameCalls(version->servable->signatures, signatures)) return Changed(id);
   }
   version->workers.push_back(worker);
   version->queue->AddWorker(worker);

@@ -51,6 +51,8 @@ struct PartialShape {
   bool Admits(const Shape& shape) const;
   // "[-1,3]", "<unknown>".
   std::string ToString() const;
+
+  friend bool operator==(const PartialShape&, const PartialShape&) = default;
 };
 
 // elements * ElementBytes, INVALID_ARGUMENT above kTensorBytesMax. For strings, use

@@ -17,6 +17,13 @@ int IndexByName(const std::vector<Item>& items, std::string_view name) {
   return at != items.end() && at->name == name ? static_cast<int>(at - items.begin()) : -1;
 }
 
+bool SameEndpoints(const std::vector<Endpoint>& a, const std::vector<Endpoint>& b) {
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const Endpoint& x, const Endpoint& y) {
+        return x.name == y.name && x.dtype == y.dtype && x.shape == y.shape && x.dense == y.dense;
+      });
+}
+
 }  // namespace
 
 int Signature::InputIndex(std::string_view input) const { return IndexByName(inputs, input); }
@@ -24,6 +31,14 @@ int Signature::OutputIndex(std::string_view output) const { return IndexByName(o
 
 int SignatureIndex(const SignatureList& signatures, std::string_view name) {
   return IndexByName(signatures, name);
+}
+
+bool SameCalls(const SignatureList& a, const SignatureList& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Signature& x, const Signature& y) {
+                      return x.name == y.name && SameEndpoints(x.inputs, y.inputs) &&
+                             SameEndpoints(x.outputs, y.outputs);
+                    });
 }
 
 }  // namespace tensord::tensor

@@ -41,4 +41,8 @@ using SignatureList = std::vector<Signature>;
 // Index of the signature of that name, -1 when there is none.
 int SignatureIndex(const SignatureList& signatures, std::string_view name);
 
+// Whether both lists are called and answer alike: the same signatures, inputs and outputs, with the
+// same types and shapes. (Defaults and the graph's own names do not count.)
+bool SameCalls(const SignatureList& a, const SignatureList& b);
+
 }  // namespace tensord::tensor

@@ -102,5 +102,21 @@ TEST(Signature, EndpointsAreFoundByName) {
   EXPECT_EQ(signature.OutputIndex("a"), -1);
 }
 
+TEST(Signature, ListsThatDifferInATypeOrShapeAreNotTheSameCalls) {
+  Signature signature;
+  signature.name = "serving_default";
+  signature.inputs.resize(1);
+  signature.inputs[0].name = "x";
+  signature.inputs[0].dtype = DType::kFloat;
+  SignatureList other = {signature};
+  EXPECT_TRUE(SameCalls({signature}, other));
+  other[0].inputs[0].dtype = DType::kInt32;
+  EXPECT_FALSE(SameCalls({signature}, other));
+  other = {signature};
+  other[0].inputs[0].shape = {.unknown_rank = false, .dims = {-1}};
+  EXPECT_FALSE(SameCalls({signature}, other));
+  EXPECT_FALSE(SameCalls({signature}, {}));
+}
+
 }  // namespace
 }  // namespace tensord::tensor

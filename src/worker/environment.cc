@@ -12,9 +12,9 @@
 namespace tensord::worker {
 namespace {
 
-constexpr std::array<std::string_view, 9> kPrefixes = {
-    "TF_", "CUDA_", "NVIDIA_", "OMP_", "KMP_", "MALLOC_", "ONEDNN_", "DNNL_", "GLIBC_TUNABLES="};
-constexpr std::array<std::string_view, 4> kNames = {"XLA_FLAGS", "LD_LIBRARY_PATH", "TZ", "LANG"};
+constexpr std::array<std::string_view, 6> kPrefixes = {"TF_",  "CUDA_", "NVIDIA_",
+                                                       "OMP_", "KMP_",  "MALLOC_"};
+constexpr std::array<std::string_view, 2> kNames = {"XLA_FLAGS", "LD_LIBRARY_PATH"};
 
 }  // namespace
 

@@ -97,6 +97,12 @@ absl::StatusOr<std::string> EncodeGrpc(const Ready& ready, const sched::CallResu
   return wire::EncodePredictResponse(answered, NameOutputs(ready, result), tensor_content);
 }
 
+void CountAnswer(const Ready& ready, const sched::CallResult& result, absl::StatusCode code,
+                 absl::Duration latency, bool rest) {
+  ready.target.servable->metrics->CountAnswer(code, latency, rest);
+  obs::Observe(*ready.target.servable->queue_wait, absl::ToDoubleMicroseconds(result.queued));
+}
+
 Submission MakeSubmission(const std::shared_ptr<Exchange>& exchange,
                           const std::shared_ptr<Ready>& ready, absl::Time deadline) {
   Submission submission;
@@ -130,8 +136,8 @@ void PredictGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const
   submission.done = [&context, exchange, ready, arrived](const sched::CallResult& result) {
     const bool packed = context.server->options->enable_serialization_as_tensor_content;
     absl::StatusOr<std::string> body = EncodeGrpc(*ready, result, packed);
-    ready->target.servable->metrics->CountAnswer(body.status().code(),
-                                                 context.loop->Now() - arrived, /*rest=*/false);
+    CountAnswer(*ready, result, body.status().code(), context.loop->Now() - arrived,
+                /*rest=*/false);
     ReplyGrpc(*exchange, body.status(), body.ok() ? *std::move(body) : std::string(),
               result.retry_after);
   };
@@ -159,8 +165,8 @@ void PredictRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
   submission.done = [&context, exchange, ready, arrived, row_format,
                      cors](const sched::CallResult& result) {
     absl::StatusOr<std::string> body = EncodeRest(*ready, result, row_format);
-    ready->target.servable->metrics->CountAnswer(body.status().code(),
-                                                 context.loop->Now() - arrived, /*rest=*/true);
+    CountAnswer(*ready, result, body.status().code(), context.loop->Now() - arrived,
+                /*rest=*/true);
     if (body.ok()) {
       ReplyJson(*exchange, *std::move(body), cors);
     } else {
