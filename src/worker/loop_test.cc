@@ -168,6 +168,9 @@ class LoopTest : public ::testing::Test {
     return values;
   }
 
+  // Of runs that wait; a run may still be on its way when a test's body ends.
+  std::atomic<bool> entered_ = false;
+  std::atomic<bool> may_end_ = false;
   FakeConfinement confinement_;
   std::optional<engine::FakeEngine> engine_;
   std::optional<channel::PacketSocket> front_;
@@ -371,22 +374,20 @@ TEST_F(LoopTest, StopFinishesWhatCameBefore) {
 
 TEST_F(LoopTest, AFrontThatGoesEndsTheLoopEvenInTheMiddleOfARun) {
   engine::FakeModelSpec spec = EchoModel();
-  std::atomic<bool> entered = false;
-  std::atomic<bool> may_end = false;
-  spec.run = [&](int, std::span<const tensor::TensorView>) {
-    entered = true;
-    entered.notify_all();
-    may_end.wait(false);
+  spec.run = [this](int, std::span<const tensor::TensorView>) {
+    entered_ = true;
+    entered_.notify_all();
+    may_end_.wait(false);
     return std::vector<tensor::Tensor>();
   };
   Start(std::move(spec));
   Load();
   Send(channel::RunRecord{{MakeRun(1, 1)}});
-  entered.wait(false);
+  entered_.wait(false);
   front_.reset();
   EXPECT_EQ(Join(), ExitCode::kDone);
-  may_end = true;  // Only for the test's own end: a process would be gone.
-  may_end.notify_all();
+  may_end_ = true;  // Only for the test's own end: a process would be gone.
+  may_end_.notify_all();
 }
 
 TEST_F(LoopTest, AnythingElseThanALoadFirstEndsTheLoop) {
@@ -420,9 +421,8 @@ TEST_F(LoopTest, ARecordOfAnotherIncarnationEndsTheLoop) {
 
 TEST_F(LoopTest, HeartbeatsComeWhileARunIsOut) {
   engine::FakeModelSpec spec = EchoModel();
-  std::atomic<bool> may_end = false;
-  spec.run = [&](int, std::span<const tensor::TensorView>) {
-    may_end.wait(false);
+  spec.run = [this](int, std::span<const tensor::TensorView>) {
+    may_end_.wait(false);
     return std::vector<tensor::Tensor>();
   };
   Start(std::move(spec));
@@ -434,8 +434,8 @@ TEST_F(LoopTest, HeartbeatsComeWhileARunIsOut) {
   const auto record = channel::DecodeToFront(packet->bytes, kIncarnation);
   ASSERT_TRUE(record.ok());
   EXPECT_TRUE(std::holds_alternative<channel::HeartbeatRecord>(*record));
-  may_end = true;
-  may_end.notify_all();
+  may_end_ = true;
+  may_end_.notify_all();
   EXPECT_EQ(One().id, 1u);
 }
 

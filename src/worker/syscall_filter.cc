@@ -94,29 +94,35 @@ class Filter {
   int error_ = 0;
 };
 
+// Conditions on an argument, whole 64 bits of it.
+scmp_arg_cmp Equals(unsigned argument, scmp_datum_t value) {
+  return {.arg = argument, .op = SCMP_CMP_EQ, .datum_a = value, .datum_b = 0};
+}
+scmp_arg_cmp MaskedEquals(unsigned argument, scmp_datum_t mask, scmp_datum_t value) {
+  return {.arg = argument, .op = SCMP_CMP_MASKED_EQ, .datum_a = mask, .datum_b = value};
+}
+
 void AddConditional(int channel_fd, Filter* filter) {
   const auto channel = static_cast<scmp_datum_t>(channel_fd);
   for (const char* name : {"recvmsg", "sendmsg", "sendto", "shutdown"}) {
-    filter->Add(SCMP_ACT_ALLOW, name, {SCMP_A0_64(SCMP_CMP_EQ, channel)});
+    filter->Add(SCMP_ACT_ALLOW, name, {Equals(0, channel)});
   }
-  filter->Add(SCMP_ACT_ALLOW, "open", {SCMP_A1_64(SCMP_CMP_MASKED_EQ, kOpensForWriting, 0)});
-  filter->Add(SCMP_ACT_ALLOW, "openat", {SCMP_A2_64(SCMP_CMP_MASKED_EQ, kOpensForWriting, 0)});
+  filter->Add(SCMP_ACT_ALLOW, "open", {MaskedEquals(1, kOpensForWriting, 0)});
+  filter->Add(SCMP_ACT_ALLOW, "openat", {MaskedEquals(2, kOpensForWriting, 0)});
   // Threads, not processes, and no new namespaces.
   filter->Add(SCMP_ACT_ALLOW, "clone",
-              {SCMP_A0_64(SCMP_CMP_MASKED_EQ, CLONE_THREAD | kCloneNamespaces, CLONE_THREAD)});
-  filter->Add(SCMP_ACT_ALLOW, "tgkill",
-              {SCMP_A0_64(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid()))});
-  filter->Add(SCMP_ACT_ALLOW, "prlimit64", {SCMP_A0_64(SCMP_CMP_EQ, 0)});
+              {MaskedEquals(0, CLONE_THREAD | kCloneNamespaces, CLONE_THREAD)});
+  filter->Add(SCMP_ACT_ALLOW, "tgkill", {Equals(0, static_cast<scmp_datum_t>(getpid()))});
+  filter->Add(SCMP_ACT_ALLOW, "prlimit64", {Equals(0, 0)});
   for (const int command : {F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC}) {
-    filter->Add(SCMP_ACT_ALLOW, "fcntl",
-                {SCMP_A1_64(SCMP_CMP_EQ, static_cast<scmp_datum_t>(command))});
+    filter->Add(SCMP_ACT_ALLOW, "fcntl", {Equals(1, static_cast<scmp_datum_t>(command))});
   }
   for (const unsigned long request : {TCGETS, TIOCGWINSZ, FIONREAD, FIOCLEX}) {
-    filter->Add(SCMP_ACT_ALLOW, "ioctl", {SCMP_A1_64(SCMP_CMP_EQ, request)});
+    filter->Add(SCMP_ACT_ALLOW, "ioctl", {Equals(1, request)});
   }
   for (const uint64_t option :
        {uint64_t{PR_SET_NAME}, uint64_t{PR_GET_NAME}, uint64_t{PR_GET_DUMPABLE}, kSetVmaOption}) {
-    filter->Add(SCMP_ACT_ALLOW, "prctl", {SCMP_A0_64(SCMP_CMP_EQ, option)});
+    filter->Add(SCMP_ACT_ALLOW, "prctl", {Equals(0, option)});
   }
 }
 
