@@ -78,7 +78,11 @@ absl::StatusOr<tensor::Endpoint> ParseTensorInfo(std::string_view name, std::str
   WireReader reader(bytes);
   while (reader.Next()) {
     if (reader.field() == 2 && reader.type() == WireType::kVarint) {
-      const uint64_t dtype = reader.number();
+      // Graphs of TensorFlow 1 have references to variables: 100 more than the type that a feed or
+      // a fetch really is.
+      constexpr uint64_t kReference = 100;
+      const uint64_t number = reader.number();
+      const uint64_t dtype = number > kReference && number < 256 ? number - kReference : number;
       endpoint.dtype = dtype < 256 ? static_cast<tensor::DType>(dtype) : tensor::DType::kInvalid;
     }
     if (reader.type() != WireType::kBytes) continue;

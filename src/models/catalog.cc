@@ -358,12 +358,20 @@ class Catalog::Impl {
   void UpdateWatch() {
     std::vector<WatchedPath> watched;
     for (const ModelConfig& model : models_) {
-      watched.push_back(
-          {.model = model.name, .query = QueryOf(model, observed_.models[model.name])});
+      const auto source = sources_.find(model.name);
+      watched.push_back({.model = model.name,
+                         .query = QueryOf(model, observed_.models[model.name]),
+                         .unseen = source == sources_.end() || !source->second.looked_at});
     }
-    if (watched == watched_ && !watch_all_) return;
-    watch_all_ = false;
+    // That a look came back is no reason to ask for another.
+    const auto covers = [](const WatchedPath& old, const WatchedPath& now) {
+      return old.model == now.model && old.query == now.query && (old.unseen || !now.unseen);
+    };
+    const bool covered =
+        std::equal(watched_.begin(), watched_.end(), watched.begin(), watched.end(), covers);
     watched_ = watched;
+    if (covered && !std::exchange(watch_all_, false)) return;
+    watch_all_ = false;
     host_.Watch(std::move(watched));
   }
 

@@ -71,7 +71,7 @@ class Scanner::Impl {
         if (!mounts.has_value()) mounts = ReadMountTable();
         path.device = MountedDevice(LocalPath(watched.query.base_path), *mounts);
       }
-      if (!same_place || path.query != watched.query || !polls()) {
+      if (!same_place || path.query != watched.query || watched.unseen || !polls()) {
         path.next = loop_.Now();
         path.report_all = true;
       }

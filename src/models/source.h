@@ -51,6 +51,9 @@ struct SourceQuery {
 struct WatchedPath {
   std::string model;
   SourceQuery query;  // Without `renamed`.
+  // The catalog knows nothing of it (any more): report it even if it was reported before. A model
+  // can leave the list and come back between two calls of Watch.
+  bool unseen = false;
 
   bool operator==(const WatchedPath&) const = default;
 };
