@@ -263,7 +263,7 @@ void VersionQueue::AfterOutputs(Batch& batch, fleet::RunOutcome& outcome) {
 
 // The model refused. One call of many may be to blame: each runs again, alone, where that may help.
 void VersionQueue::AfterError(Batch& batch, const absl::Status& status, bool may_help) {
-  const bool again = may_help && batch.members.size() > 1 && !options_.stateful;
+  const bool again = may_help && batch.members.size() > 1;  // Never with a stateful model.
   for (const Batch::Member& member : batch.members) {
     if (member.id == 0) continue;
     CallEntry& entry = *calls_.Find(member.id);

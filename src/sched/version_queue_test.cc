@@ -397,6 +397,21 @@ TEST_F(VersionQueueTest, DrainOfAnIdleQueueEndsAtOnceButNotInsideTheCall) {
   EXPECT_TRUE(drained);
 }
 
+TEST_F(VersionQueueTest, ACallThatComesJustBeforeTheDrainEndsIsServed) {
+  Make();
+  AddWorker();
+  bool drained = false;
+  queue_->Drain([&] {
+    drained = true;
+    EXPECT_TRUE(StatusOf(1).ok());
+  });
+  Submit(1);
+  timers_.Advance(absl::ZeroDuration());
+  EXPECT_FALSE(drained);
+  timers_.Advance(absl::Milliseconds(1));
+  EXPECT_TRUE(drained);
+}
+
 TEST_F(VersionQueueTest, FailAllAnswersQueuedAndRunning) {
   Make();
   AddWorker();
