@@ -127,6 +127,10 @@ inline constexpr size_t kLanesMax = 64;  // Row shapes of a signature that may f
 inline constexpr absl::Duration kStartPoll =
     absl::Milliseconds(20);  // While the alias waits for its models.
 
+// base/
+inline constexpr int kRecycledBlockBytes = 32 << 20;  // glibc allows no more.
+inline constexpr int kFreedBytesKept = 64 << 20;      // Of the front; some large messages at once.
+
 // front/: connections
 inline constexpr int kConnectionsMax = 10'000;    // A listener; ~20 KiB each when idle on HTTP/2.
 inline constexpr int kAcceptsPerTurn = 64;        // Then the connections that exist get a turn.
@@ -159,7 +163,7 @@ inline constexpr size_t kChunkLineBytesMax = 256;       // Size and extensions.
 // front/: HTTP/2
 inline constexpr uint32_t kStreamWindowBytes = 64 * 1024;    // Until a body's size is known.
 inline constexpr int32_t kConnectionWindowBytes = 16 << 20;  // Memory is bounded by the budget.
-inline constexpr uint32_t kFrameBytesMax = 1 << 20;          // Fewer frames for large tensors.
+inline constexpr uint32_t kFrameBytesMax = 64 * 1024;  // As a first window; more saves nothing.
 inline constexpr size_t kSentFrameBytesMax = 64 * 1024;      // nghttp2 keeps a buffer this large.
 inline constexpr size_t kHeaderBytesAbuse = 256 * 1024;      // Decoded; then it is a bomb.
 inline constexpr int kContinuationsMax = 8;          // 64 KiB of headers need 4 at the least size.
@@ -167,16 +171,19 @@ inline constexpr int kSettingsPerFrameMax = 32;      // Six are defined.
 inline constexpr int kOutboundAcksMax = 1000;        // PING and SETTINGS from one who never reads.
 inline constexpr double kResetsBurst = 800;          // Rapid reset: a cancel costs ~3 us, so
 inline constexpr double kResetsPerSecond = 1000;     // this is 0.3 % of a core.
+inline constexpr double kResetsPerAnswer = 10;       // A client may cancel 90 % of what it asks.
 inline constexpr double kIdleFramesBurst = 1000;     // PING, SETTINGS, PRIORITY, empty DATA; each
 inline constexpr double kIdleFramesPerSecond = 500;  // request adds one.
 inline constexpr double kWindowUpdatesBurst = 20'000;      // gRPC sends a few a message; each DATA
 inline constexpr double kWindowUpdatesPerSecond = 20'000;  // frame sent adds some.
 
 // front/
-inline constexpr size_t kHeaderBytesMax = 64 * 1024;      // All headers of a request together.
-inline constexpr int kHeadersMax = 100;                   // Fields a request; browsers send ~20.
-inline constexpr size_t kTargetBytesMax = 8 * 1024;       // Request target; model names are short.
-inline constexpr uint64_t kBodyBytesMax = 1ull << 31;     // As the original's message limit.
+inline constexpr size_t kHeaderBytesMax = 64 * 1024;   // All headers of a request together.
+inline constexpr int kHeadersMax = 100;                // Fields a request; browsers send ~20.
+inline constexpr size_t kTargetBytesMax = 8 * 1024;    // Request target; model names are short.
+inline constexpr uint64_t kBodyBytesMax = 1ull << 31;  // As the original's message limit.
+inline constexpr uint64_t kInflatedBytesHeldMax =
+    256 << 20;  // Of all compressed bodies at a time: two of the largest, thousands of usual ones.
 inline constexpr uint64_t kInflatedBytesMax = 100 << 20;  // The original's limit for gzip bodies.
 inline constexpr int kStreamsPerConnectionMax = 1024;     // Unary calls multiplexed by one client.
 inline constexpr int kJsonDepthMax = 64;                  // Nested lists; a tensor has rank <= 8.

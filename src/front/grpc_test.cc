@@ -85,7 +85,7 @@ TEST(Grpc, OneWholeMessageIsRead) {
 }
 
 TEST(Grpc, OtherBodiesAreInternalErrors) {
-  using namespace std::string_view_literals;  // For the NULs.
+  using std::string_view_literals::operator""sv;  // For the NULs.
   for (const std::string_view body :
        {""sv, "\0"sv, "\0\0\0\0"sv, "\0\0\0\0\1"sv, "\0\0\0\0\1ab"sv, "\1\0\0\0\1a"sv,
         "\2\0\0\0\1a"sv, "\0\xff\xff\xff\xff"sv, "\0\0\0\0\0\0\0\0\0\0"sv}) {

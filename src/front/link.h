@@ -20,6 +20,10 @@ struct Edge {
   base::ByteBudget* budget;  // Of request bodies and unsent answers.
   uint64_t body_bytes_max = limits::kBodyBytesMax;
   uint64_t inflated_bytes_max = limits::kInflatedBytesMax;
+  // For what compressed bodies become: a small budget, so that bombs cannot take the large one.
+  base::ByteBudget* inflated_budget = nullptr;  // Null: `budget`.
+
+  base::ByteBudget* ForInflated() const { return inflated_budget ? inflated_budget : budget; }
 };
 
 // What a session asks of its connection. Lifetime: outlives the session.

@@ -46,7 +46,7 @@ std::string PeerName(const sockaddr_storage& address) {
   return "unix";
 }
 
-// Best effort: a connection without these still works.
+// Connections inherit these from the listening socket (Linux). Best effort: they work without.
 void TuneTcp(int fd) {
   const auto set = [fd](int level, int name, int value) {
     setsockopt(fd, level, name, &value, sizeof(value));
@@ -70,6 +70,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(loop::EventLoop* loop
     return absl::InvalidArgumentError(
         base::Cat("descriptor ", fd.get(), " is not a listening socket"));
   }
+  TuneTcp(fd.get());
   const int flags = fcntl(fd.get(), F_GETFL);
   if (flags < 0 || fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
     return absl::ErrnoToStatus(errno, "cannot make the listening socket non-blocking");
@@ -84,7 +85,8 @@ Listener::Listener(loop::EventLoop* loop, base::UniqueFd fd, const ListenerOptio
             .service = service,
             .budget = budget,
             .body_bytes_max = options.body_bytes_max,
-            .inflated_bytes_max = options.inflated_bytes_max},
+            .inflated_bytes_max = options.inflated_bytes_max,
+            .inflated_budget = options.inflated_budget},
       read_scratch_(std::make_unique_for_overwrite<std::byte[]>(limits::kReadBytes)),
       fd_(std::move(fd)),
       spare_(OpenSpare()),
@@ -110,31 +112,37 @@ void Listener::OnReady() {
     if (!EvictIdle()) PauseAccepting(limits::kAcceptPause);
     return;
   }
-  for (int i = 0; i < limits::kAcceptsPerTurn && AcceptOne(); ++i) {
+  for (int i = 0; i < limits::kAcceptsPerTurn; ++i) {
+    const int error = AcceptOne();
+    if (error == 0) continue;
+    // The kernel looks for a free descriptor before it looks for a newcomer: only the first failure
+    // means that somebody waits.
+    if (i == 0) OnAcceptError(error);
+    return;
   }
 }
 
-// False when there is nothing more to accept now, or no room for it.
-bool Listener::AcceptOne() {
-  if (full()) return false;
+// 0, or why nothing more is accepted now: EAGAIN also when there is no place.
+int Listener::AcceptOne() {
+  if (full()) return EAGAIN;
   sockaddr_storage address{};
   socklen_t size = sizeof(address);
   base::UniqueFd socket(accept4(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size,
                                 SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket.valid()) {
     ++counts_.accepted;
-    if (address.ss_family != AF_UNIX) TuneTcp(socket.get());
+
     Adopt(std::move(socket), PeerName(address));
-    return true;
+    return 0;
   }
-  if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO) return true;
-  if (errno != EAGAIN && errno != EWOULDBLOCK) OnAcceptError(errno);
-  return false;
+  const bool passing = errno == EINTR || errno == ECONNABORTED || errno == EPROTO;
+  return passing ? 0 : errno;
 }
 
 // EMFILE, ENFILE, ENOBUFS, ENOMEM: the socket stays readable, so waiting without a pause would
 // spin.
 void Listener::OnAcceptError(int error) {
+  if (error == EAGAIN || error == EWOULDBLOCK) return;
   if (EvictIdle()) return;
   if ((error == EMFILE || error == ENFILE) && spare_.valid()) {
     spare_.Reset();
@@ -183,7 +191,7 @@ void Listener::PauseAccepting(absl::Duration wait) {
 void Listener::StopAccepting(Newcomers newcomers) {
   if (!fd_.valid()) return;
   // First, so that nobody joins the queue behind our back; what is in it stays acceptable.
-  while (AcceptOne()) {
+  while (AcceptOne() == 0) {
   }
   if (newcomers == Newcomers::kRefuse) shutdown(fd_.get(), SHUT_RD);
   watch_.Reset();

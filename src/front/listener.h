@@ -22,6 +22,7 @@ struct ListenerOptions {
   int connections_max = limits::kConnectionsMax;
   uint64_t body_bytes_max = limits::kBodyBytesMax;
   uint64_t inflated_bytes_max = limits::kInflatedBytesMax;
+  base::ByteBudget* inflated_budget = nullptr;  // Null: the budget of all bodies.
 };
 
 // Since the listener was made.
@@ -84,7 +85,7 @@ class Listener final : public ConnectionOwner {
 
   bool full() const { return connections_.size() >= static_cast<size_t>(options_.connections_max); }
   void OnReady();
-  bool AcceptOne();
+  int AcceptOne();
   void OnAcceptError(int error);
   void Adopt(base::UniqueFd socket, std::string peer);
   bool EvictIdle();

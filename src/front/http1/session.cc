@@ -312,7 +312,7 @@ void Http1Session::EndBody() {
   continue_wanted_ = false;
   if (state_ == State::kDiscard) return Enter(State::kHead);
   if (!framing_.gzip || call_->body().empty()) return Deliver();
-  inflated_.emplace(edge().budget);
+  inflated_.emplace(edge().ForInflated());
   inflater_ = std::make_unique<Inflater>(Inflater::Format::kGzip, call_->body(),
                                          edge().inflated_bytes_max, &*inflated_);
   Enter(State::kInflating);

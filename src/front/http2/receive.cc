@@ -334,7 +334,7 @@ bool Http2Session::BeginInflate(Http2Stream* stream) {
     const std::string_view name = stream->head().Find("content-encoding").value_or("");
     if (packed.empty() || name.find("gzip") == std::string_view::npos) return false;
   }
-  stream->inflated = std::make_unique<BodyBuffer>(edge().budget);
+  stream->inflated = std::make_unique<BodyBuffer>(edge().ForInflated());
   if (stream->grpc) {
     constexpr std::array<std::byte, kGrpcPrefixBytes> kRoomForPrefix{};
     if (!stream->inflated->Append(kRoomForPrefix)) {
@@ -410,6 +410,9 @@ void Http2Session::OnStreamClosed(int32_t id) {
   }
   streams_.pop_back();
   if (streams_.empty()) quiet_since_ = Now();
+  if (closed->answered() && closed->answer_sent == closed->AnswerBytes()) {
+    resets_.Give(limits::kResetsPerAnswer);
+  }
   answer_bytes_ -= closed->answer_counted;
   closed->inflater.reset();
   closed->Abandon();

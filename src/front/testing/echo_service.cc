@@ -32,8 +32,9 @@ Answer TextAnswer(int status, std::string text) {
 }  // namespace
 
 void EchoService::OnHead(Exchange& exchange) {
-  ++counts_.heads;
   const RequestHead& head = exchange.head();
+  if (head.target == "/stats") return;  // Whoever looks is not to be seen.
+  ++counts_.heads;
   if (head.target == "/early") return exchange.Send(TextAnswer(403, "refused at the head\n"));
   if (!IsGrpc(head)) return;
   const auto parsed = ParseGrpcHead(head);
@@ -41,7 +42,7 @@ void EchoService::OnHead(Exchange& exchange) {
 }
 
 void EchoService::OnRequest(std::shared_ptr<Exchange> exchange) {
-  ++counts_.requests;
+  if (exchange->head().target != "/stats") ++counts_.requests;
   IsGrpc(exchange->head()) ? AnswerGrpc(std::move(exchange)) : AnswerHttp(std::move(exchange));
 }
 

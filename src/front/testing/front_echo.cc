@@ -19,6 +19,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "base/process_memory.h"
 #include "base/text.h"
 #include "front/listener.h"
 #include "front/testing/echo_service.h"
@@ -86,6 +87,7 @@ int Serve(const Options& options) {
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   const base::UniqueFd signal_fd(signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
 
+  base::KeepFreedMemory();
   const auto loop = *loop::EventLoop::Create();
   base::ByteBudget budget(options.budget_bytes);
   EchoService service;
