@@ -88,6 +88,8 @@ def test_a_missing_path_is_named_before_the_deadline_and_the_rest_serves(client,
     assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
     config["missing"] = models / "scalar_out"
     client.reload(model_config(config), timeout=30)
+    # As the original, a reload does not wait for the new path of a model that it knew.
+    eventually(lambda: "AVAILABLE" in client.states("missing").values(), "the new path is loaded")
     assert client.predict("missing", {"x": X})["sum"] == 2.0
 
 

@@ -12,6 +12,11 @@ from clients import GrpcClient, error_of
 from local_server import MIB
 from test_worker_death import probe, settings_for
 
+# What TensorFlow and the libraries below it read.
+KEPT = (
+    r"(TF|CUDA|NVIDIA|OMP|KMP|MALLOC|ONEDNN|DNNL)_|"
+    r"(XLA_FLAGS|LD_LIBRARY_PATH|GLIBC_TUNABLES|TZ|LANG)$"
+)
 DENIED = {"Permission denied", "Operation not permitted", "No such file or directory"}
 
 
