@@ -76,7 +76,7 @@ void ServiceTime::FitLine() {
 }
 
 double ServiceTime::MeanSeconds(int64_t rows) const {
-  const double x = static_cast<double>(rows);
+  const auto x = static_cast<double>(rows);
   const Bucket& own = buckets_[BucketOf(rows)];
   const double per_row = line_.has_value() ? std::max(0.0, line_->per_row) : 0;
   if (own.samples >= kBucketSamplesMin) {

@@ -124,7 +124,7 @@ void VersionQueue::Drain(loop::Task done) {
   CheckDrained();
 }
 
-void VersionQueue::FailAll(absl::Status status) {
+void VersionQueue::FailAll(const absl::Status& status) {
   for (const CallId id : calls_.Ids()) {
     CallEntry* entry = calls_.Find(id);
     if (entry == nullptr || entry->state == CallState::kDecided) continue;

@@ -61,7 +61,7 @@ class VersionQueue {
   // then are served; afterwards they are answered UNAVAILABLE. `done` may destroy the queue.
   void Drain(loop::Task done);
   // Answers every call, queued or running, with `status`, inside this call.
-  void FailAll(absl::Status status);
+  void FailAll(const absl::Status& status);
 
   Stats stats() const;
 

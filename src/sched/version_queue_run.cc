@@ -188,7 +188,7 @@ void VersionQueue::OnOutcome(std::unique_ptr<Batch> batch, fleet::RunOutcome out
   if (batch->suspect) suspect_out_ = false;
   CountRun(*batch, outcome);
   if (outcome.worker_lost) {
-    if (!batch->worker->lost) ++stats_.workers_lost;
+    if (!std::exchange(batch->worker->died, true)) ++stats_.workers_lost;
     workers_.MarkLost(*batch->worker);
     AfterLoss(*batch, outcome.status);
   } else if (outcome.status.ok()) {

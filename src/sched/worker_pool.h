@@ -15,7 +15,8 @@ namespace tensord::sched {
 struct WorkerSlot {
   fleet::Worker* worker;
   int running = 0;       // Runs of ours that are out.
-  bool lost = false;     // It told of its death, or is to be used no more.
+  bool lost = false;     // Is to be used no more: it died or was removed.
+  bool died = false;     // A run of ours told so.
   bool removed = false;  // The owner took it away: `worker` may be gone.
 };
 

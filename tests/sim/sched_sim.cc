@@ -27,7 +27,7 @@
 namespace tensord::sched {
 namespace {
 
-constexpr int kSignatureNumbers = 0;  // Keeps rows apart: y = x + 0.5.
+// Signature 0 keeps rows apart: y = x + 0.5.
 constexpr int kSignatureStrings = 1;  // Keeps rows apart: y = x + "!".
 constexpr int kSignatureSum = 2;      // Looks batchable, but gives one sum for all rows.
 constexpr int kSignatureFixed = 3;    // Says that it has no open rows: y = x + 0.5.
@@ -67,7 +67,7 @@ struct ClientCall {
 
 class World {
  public:
-  World(uint64_t seed, bool verbose) : random_(seed), seed_(seed), verbose_(verbose) { Choose(); }
+  World(uint64_t seed, bool verbose) : random_(seed), verbose_(verbose) { Choose(); }
 
   // Empty, or what went wrong.
   std::string Run() {
@@ -448,7 +448,6 @@ class World {
 
   loop::FakeTimers timers_;
   Random random_;
-  const uint64_t seed_;
   const bool verbose_;
   std::string error_;
 
