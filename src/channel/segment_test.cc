@@ -57,7 +57,8 @@ TEST(Segment, RangesThatLeaveTheSegmentAreRefused) {
   std::array<std::byte, 64> copy{};
   EXPECT_TRUE(CopyFromShared(copy, *front, kBytes - 64).ok());
   EXPECT_TRUE(CopyFromShared({}, *front, kBytes).ok());
-  for (const uint64_t offset : {kBytes - 63, kBytes, kBytes + 1, UINT64_MAX, UINT64_MAX - 63, uint64_t{1} << 63}) {
+  for (const uint64_t offset :
+       {kBytes - 63, kBytes, kBytes + 1, UINT64_MAX, UINT64_MAX - 63, uint64_t{1} << 63}) {
     EXPECT_FALSE(CopyFromShared(copy, *front, offset).ok()) << offset;
     EXPECT_FALSE(worker->Read(offset, 64).ok()) << offset;
     EXPECT_FALSE(worker->Write(offset, 64).ok()) << offset;
