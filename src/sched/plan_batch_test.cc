@@ -192,7 +192,7 @@ TEST(PlanBatch, SheddableCrowdsDoNotPushAsideCriticalCalls) {
 TEST(PlanBatch, ServesTheNewestFirstWhenCallsDieAndNothingIsKnown) {
   std::vector<Pending> queue;
   for (int i = 0; i < 5; ++i) {
-    queue.push_back(Waiting(static_cast<CallId>(i + 1), 1, At(100 + i)));
+    queue.push_back(Waiting(static_cast<CallId>(i) + 1, 1, At(100 + i)));
     queue.back().arrived = At(i);
   }
   EXPECT_THAT(PlanOne(queue, Rows(2), At(6), nullptr, {.newest_first = true}).batch,

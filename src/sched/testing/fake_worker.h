@@ -75,7 +75,7 @@ class FakeWorker final : public fleet::Worker {
   }
 
   // As when its process dies: everything that is out comes back as lost.
-  void Die(std::string reason = "killed by signal 9") {
+  void Die(const std::string& reason = "killed by signal 9") {
     alive_ = false;
     if (on_death) on_death();
     auto out = std::move(out_);
