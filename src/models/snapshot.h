@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -56,6 +57,9 @@ struct ModelEntry {
   bool configured = true;  // False: it left the list; what is here unloads or is over.
   // Highest number first, one entry a number, also ended ones (the last kEndedVersionsMax).
   std::vector<VersionEntry> versions;
+  // Number and generation of what unloads behind another generation of the same version, and so is
+  // not among `versions`: its workers still finish requests.
+  std::vector<std::pair<int64_t, uint64_t>> unloading;
   // Where labels point now. A label whose version is not up yet points there all the same.
   std::map<std::string, int64_t, std::less<>> labels;
   // Not OK: the base path was not looked at yet, does not exist, cannot be listed, hangs, or holds

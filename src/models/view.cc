@@ -156,6 +156,11 @@ std::shared_ptr<const ModelEntry> View(const DesiredModel* desired, const Source
     if (desired != nullptr) AddWarnings(*record, *desired, source->status.ok(), &entry);
     entries[number] = std::move(entry);
   }
+  for (const VersionRecord& record : observed.versions) {
+    if (record.state == State::kUnloading && best.at(record.number) != &record) {
+      model->unloading.emplace_back(record.number, record.files.generation);
+    }
+  }
   model->configured = desired != nullptr;
   if (desired != nullptr) {
     AddIncomplete(*desired, *source, now, &entries);

@@ -63,6 +63,7 @@ absl::Status Network::OpenOne(int loop, int fd, front::Protocols protocols) {
   PerLoop& own = per_loop_[static_cast<size_t>(loop)];
   front::ListenerOptions options;
   options.protocols = protocols;
+  options.inflated_budget = &inflated_budget_;
   ASSIGN_OR_RETURN(std::unique_ptr<front::Listener> listener,
                    front::Listener::Create(&loops_->at(loop), std::move(copy), options,
                                            own.router.get(), &budget_));

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "base/byte_budget.h"
+#include "base/limits.h"
 #include "config/server_options.h"
 #include "front/handlers/router.h"
 #include "front/listener.h"
@@ -51,6 +52,7 @@ class Network {
 
   loop::LoopSet* const loops_;
   base::ByteBudget budget_;
+  base::ByteBudget inflated_budget_{limits::kInflatedBytesHeldMax};
   std::vector<PerLoop> per_loop_;
 };
 

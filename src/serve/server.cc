@@ -48,7 +48,7 @@ absl::StatusOr<Server::Files> Server::ReadFiles(const config::ServerOptions& opt
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Create(const config::ServerOptions& options,
                                                        const supervisor::FrontSockets& sockets) {
-  std::unique_ptr<Server> server(new Server(options, sockets));
+  auto server = std::make_unique<Server>(options, sockets);
   RETURN_IF_ERROR(server->Build());
   return server;
 }
@@ -145,8 +145,9 @@ void Server::WhenStarted() {
   }
   if (draining_) return;
   if (started->ok()) return OpenNetwork();
-  std::printf("Failed to start server. Error: %s\n", started->ToString().c_str());
-  std::fflush(stdout);
+  // On stdout, as the original: scripts look for it there.
+  const std::string words = base::Cat("Failed to start server. Error: ", started->ToString(), "\n");
+  (void)!write(STDOUT_FILENO, words.data(), words.size());
   constexpr int kOriginalFailure = 255;
   Finish(kOriginalFailure);
 }

@@ -32,6 +32,8 @@ class Server {
   // Reads the files that the options name. Any error is one that an operator must mend.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const config::ServerOptions& options,
                                                         const supervisor::FrontSockets& sockets);
+  // For Create.
+  Server(const config::ServerOptions& options, const supervisor::FrontSockets& sockets);
   ~Server();
 
   // Serves until told to drain; gives the process's exit code.
@@ -44,7 +46,6 @@ class Server {
     SettingsByModel settings;
   };
 
-  Server(const config::ServerOptions& options, const supervisor::FrontSockets& sockets);
   absl::Status Build();
   absl::Status LoadFirst();
   static absl::StatusOr<Files> ReadFiles(const config::ServerOptions& options);

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "engine/model_info.h"
 #include "fleet/worker.h"
-#include "front/servable.h"
+#include "front/handlers/servable.h"
 #include "obs/metrics.h"
 #include "sched/version_queue.h"
 

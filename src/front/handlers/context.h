@@ -11,7 +11,7 @@
 
 #include "config/server_options.h"
 #include "front/exchange.h"
-#include "front/servable.h"
+#include "front/handlers/servable.h"
 #include "models/snapshot.h"
 #include "obs/metrics.h"
 

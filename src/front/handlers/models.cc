@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
-#include "front/authorize.h"
+#include "front/handlers/authorize.h"
 #include "front/handlers/lookup.h"
 #include "front/handlers/reply.h"
 #include "wire/cold.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "base/text.h"
-#include "front/authorize.h"
+#include "front/handlers/authorize.h"
 #include "front/handlers/reply.h"
 #include "wire/cold.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "front/authorize.h"
+#include "front/handlers/authorize.h"
 #include "front/grpc.h"
 #include "front/handlers/models.h"
 #include "front/handlers/predict.h"

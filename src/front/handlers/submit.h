@@ -7,7 +7,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "front/exchange.h"
-#include "front/servable.h"
+#include "front/handlers/servable.h"
 #include "sched/call.h"
 
 namespace tensord::front {

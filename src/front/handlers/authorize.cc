@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The tensord authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "front/authorize.h"
+#include "front/handlers/authorize.h"
 
 namespace tensord::front {
 
