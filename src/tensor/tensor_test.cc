@@ -102,20 +102,24 @@ TEST(Signature, EndpointsAreFoundByName) {
   EXPECT_EQ(signature.OutputIndex("a"), -1);
 }
 
-TEST(Signature, ListsThatDifferInATypeOrShapeAreNotTheSameCalls) {
+SignatureList OneInput(DType dtype, PartialShape shape) {
   Signature signature;
   signature.name = "serving_default";
   signature.inputs.resize(1);
   signature.inputs[0].name = "x";
-  signature.inputs[0].dtype = DType::kFloat;
-  SignatureList other = {signature};
-  EXPECT_TRUE(SameCalls({signature}, other));
-  other[0].inputs[0].dtype = DType::kInt32;
-  EXPECT_FALSE(SameCalls({signature}, other));
-  other = {signature};
-  other[0].inputs[0].shape = {.unknown_rank = false, .dims = {-1}};
-  EXPECT_FALSE(SameCalls({signature}, other));
-  EXPECT_FALSE(SameCalls({signature}, {}));
+  signature.inputs[0].dtype = dtype;
+  signature.inputs[0].shape = std::move(shape);
+  SignatureList list;
+  list.push_back(std::move(signature));
+  return list;
+}
+
+TEST(Signature, ListsThatDifferInATypeOrShapeAreNotTheSameCalls) {
+  const SignatureList list = OneInput(DType::kFloat, {});
+  EXPECT_TRUE(SameCalls(list, OneInput(DType::kFloat, {})));
+  EXPECT_FALSE(SameCalls(list, OneInput(DType::kInt32, {})));
+  EXPECT_FALSE(SameCalls(list, OneInput(DType::kFloat, {.unknown_rank = false, .dims = {-1}})));
+  EXPECT_FALSE(SameCalls(list, {}));
 }
 
 }  // namespace
