@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from clients import GrpcClient, RestClient, error_of
 from google.protobuf import json_format
+from local_server import eventually
 from tensorflow_serving.apis import get_model_metadata_pb2
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,12 +48,15 @@ def server(module_servers):
 @pytest.fixture(scope="module")
 def client(server):
     client = GrpcClient(server.grpc)
+    # Ready means one version of each model; the second of "two" may still be on its way.
+    both = {123: "AVAILABLE", 124: "AVAILABLE"}
+    eventually(lambda: client.states("two") == both, "both versions serve")
     yield client
     client.close()
 
 
 @pytest.fixture(scope="module")
-def rest(server):
+def rest(server, client):
     client = RestClient(server.rest)
     yield client
     client.close()
