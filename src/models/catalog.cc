@@ -220,6 +220,10 @@ class Catalog::Impl {
 
   absl::Time DecideAll(absl::Time now, Orders* orders) {
     for (int round = 0; round < kRoundsMax; ++round) {
+      // A label that moves may let go of the version where it was.
+      for (auto& [name, model] : desired_.models) {
+        if (MoveLabels(observed_.models[name], &model)) dirty_.insert(name);
+      }
       const Decision decision = Decide(desired_, observed_, now);
       if (decision.actions.empty()) return decision.wake;
       for (const Action& action : decision.actions) {
@@ -269,7 +273,6 @@ class Catalog::Impl {
     if (desired == desired_.models.end()) {
       entry = View(nullptr, nullptr, observed, now);
     } else {
-      MoveLabels(observed, &desired->second);
       entry = View(&desired->second, &sources_.at(name), observed, now);
     }
     LogChanges(name, before.get(), *entry, now);

@@ -298,6 +298,7 @@ TEST_F(CatalogTest, AMovedLabelStaysUntilItsNewVersionServes) {
   EXPECT_EQ(host_.snapshot->models.at("m")->labels.at("stable"), 1);
   Load(Key("m", 2));
   EXPECT_EQ(host_.snapshot->models.at("m")->labels.at("stable"), 2);
+  EXPECT_EQ(StateOf("m", 1), State::kUnloading);
 }
 
 TEST_F(CatalogTest, AnIncompleteVersionIsShownWithItsReason) {

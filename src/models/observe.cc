@@ -314,21 +314,24 @@ void Listed(const std::string& model, Listing listing, bool after_error, Desired
   }
 }
 
-void MoveLabels(const ObservedModel& observed, DesiredModel* desired) {
+bool MoveLabels(const ObservedModel& observed, DesiredModel* desired) {
   auto serves = [&](int64_t number) {
     return std::ranges::any_of(observed.versions, [number](const VersionRecord& record) {
       return record.number == number && record.state == State::kAvailable;
     });
   };
   const std::map<std::string, int64_t>& configured = desired->config.labels;
-  std::erase_if(desired->labels,
-                [&](const auto& label) { return !configured.contains(label.first); });
+  bool moved = std::erase_if(desired->labels, [&](const auto& label) {
+                 return !configured.contains(label.first);
+               }) > 0;
   for (const auto& [label, number] : configured) {
     const auto [at, added] = desired->labels.try_emplace(label, number);
-    if (!added && at->second != number && (serves(number) || !serves(at->second))) {
-      at->second = number;
-    }
+    moved |= added;
+    if (at->second == number || (!serves(number) && serves(at->second))) continue;
+    at->second = number;
+    moved = true;
   }
+  return moved;
 }
 
 absl::Duration LoadRetryPause(int failures, const Options& options) {

@@ -43,8 +43,9 @@ void Stopped(const fleet::WorkerKey& key, const Options& options, absl::Time now
 void Listed(const std::string& model, Listing listing, bool after_error, Desired* desired,
             Observed* observed);
 
-// Moves labels whose target serves, adds new ones, drops those that left the configuration.
-void MoveLabels(const ObservedModel& observed, DesiredModel* desired);
+// Moves labels whose target serves, adds new ones, drops those that left the configuration. True if
+// any did.
+bool MoveLabels(const ObservedModel& observed, DesiredModel* desired);
 
 // Pauses: failures and deaths in a row, 1 for the first.
 absl::Duration LoadRetryPause(int failures, const Options& options);

@@ -92,13 +92,16 @@ void VersionHome::Drain(const VersionId& id, loop::Task done) {
   at->second.queue->Drain([this, id, done = std::move(done)]() mutable {
     // Kept from the map's destructor order: `done` may ask for this version again.
     auto gone = versions_.extract(id);
+    if (!gone.empty()) gone.mapped().servable->queue = nullptr;
     done();
   });
 }
 
 void VersionHome::Drop(const VersionId& id, const absl::Status& status) {
   auto gone = versions_.extract(id);
-  if (!gone.empty()) gone.mapped().queue->FailAll(status);
+  if (gone.empty()) return;
+  gone.mapped().servable->queue = nullptr;
+  gone.mapped().queue->FailAll(status);
 }
 
 std::vector<VersionStats> VersionHome::Collect() const {

@@ -16,7 +16,7 @@ namespace tensord::front {
 // A loaded version, as the handlers of all loops see it.
 // Threads: constant after construction; `queue` may be touched on the home loop only.
 // Lifetime: whoever holds a shared_ptr may read it. The queue goes when the version has drained:
-// every loop has then let go of the snapshot that named this, so no new call can come.
+// every loop has then let go of the snapshot that named this; a message still on its way finds null.
 struct Servable {
   std::string model;
   int64_t version = 0;
@@ -24,7 +24,7 @@ struct Servable {
   std::string signature_def_map;  // A serialized tensorflow.serving.SignatureDefMap.
   bool stateful = false;
   loop::EventLoop* home = nullptr;
-  sched::VersionQueue* queue = nullptr;
+  sched::VersionQueue* queue = nullptr;  // On the home loop only; null once it has gone.
   obs::ModelMetrics* metrics = nullptr;
   prometheus::Histogram* queue_wait = nullptr;  // Microseconds.
 };

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "base/text.h"
 #include "loop/loop_set.h"
 
 namespace tensord::front {
@@ -31,14 +32,29 @@ std::shared_ptr<Holder> Hold(Submission* submission, bool same_loop) {
   });
 }
 
+// What a call gets that arrives when its version's queue has gone: it was on its way between loops.
+sched::CallResult Gone(const Servable& servable) {
+  sched::CallResult result;
+  result.status =
+      absl::UnavailableError(base::Cat("version ", servable.version, " of model ", servable.model,
+                                       " is not served any more; try again"));
+  return result;
+}
+
+// On the home loop.
+void CancelAt(const Servable& servable, sched::CallId id) {
+  if (servable.queue != nullptr) servable.queue->Cancel(id);
+}
+
 void SubmitHere(Submission submission) {
+  if (submission.servable->queue == nullptr) return submission.done(Gone(*submission.servable));
   sched::VersionQueue* queue = submission.servable->queue;
   std::shared_ptr<Holder> holder = Hold(&submission, /*same_loop=*/true);
   sched::Call call = std::move(submission.call);
   call.keep = holder;
   call.done = [holder](sched::CallResult result) { holder->done(std::move(result)); };
   const sched::CallId id = queue->Submit(std::move(call));
-  submission.exchange->OnCancel([queue, id, servable = submission.servable] { queue->Cancel(id); });
+  submission.exchange->OnCancel([id, servable = submission.servable] { CancelAt(*servable, id); });
 }
 
 void SubmitThere(Submission submission) {
@@ -51,7 +67,7 @@ void SubmitThere(Submission submission) {
   loop::EventLoop& here = submission.exchange->loop();
   std::shared_ptr<const Servable> servable = submission.servable;
   submission.exchange->OnCancel([ticket, &home, servable] {
-    loop::PostOrDie(home, [ticket, servable] { servable->queue->Cancel(ticket->id); });
+    loop::PostOrDie(home, [ticket, servable] { CancelAt(*servable, ticket->id); });
   });
   std::shared_ptr<Holder> holder = Hold(&submission, /*same_loop=*/false);
   sched::Call call = std::move(submission.call);
@@ -61,6 +77,7 @@ void SubmitThere(Submission submission) {
         here, [holder, result = std::move(result)]() mutable { holder->done(std::move(result)); });
   };
   loop::PostOrDie(home, [ticket, servable, call = std::move(call)]() mutable {
+    if (servable->queue == nullptr) return call.done(Gone(*servable));
     ticket->id = servable->queue->Submit(std::move(call));
   });
 }
