@@ -16,7 +16,8 @@ namespace tensord::front {
 // A loaded version, as the handlers of all loops see it.
 // Threads: constant after construction; `queue` may be touched on the home loop only.
 // Lifetime: whoever holds a shared_ptr may read it. The queue goes when the version has drained:
-// every loop has then let go of the snapshot that named this; a message still on its way finds null.
+// every loop has then let go of the snapshot that named this; a message still on its way finds
+// null.
 struct Servable {
   std::string model;
   int64_t version = 0;
