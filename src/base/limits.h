@@ -163,9 +163,9 @@ inline constexpr size_t kChunkLineBytesMax = 256;       // Size and extensions.
 // front/: HTTP/2
 inline constexpr uint32_t kStreamWindowBytes = 64 * 1024;    // Until a body's size is known.
 inline constexpr int32_t kConnectionWindowBytes = 16 << 20;  // Memory is bounded by the budget.
-inline constexpr uint32_t kFrameBytesMax = 64 * 1024;  // As a first window; more saves nothing.
-inline constexpr size_t kSentFrameBytesMax = 64 * 1024;      // nghttp2 keeps a buffer this large.
-inline constexpr size_t kHeaderBytesAbuse = 256 * 1024;      // Decoded; then it is a bomb.
+inline constexpr uint32_t kFrameBytesMax = 64 * 1024;    // As a first window; more saves nothing.
+inline constexpr size_t kSentFrameBytesMax = 64 * 1024;  // nghttp2 keeps a buffer this large.
+inline constexpr size_t kHeaderBytesAbuse = 256 * 1024;  // Decoded; then it is a bomb.
 inline constexpr int kContinuationsMax = 8;          // 64 KiB of headers need 4 at the least size.
 inline constexpr int kSettingsPerFrameMax = 32;      // Six are defined.
 inline constexpr int kOutboundAcksMax = 1000;        // PING and SETTINGS from one who never reads.

@@ -63,7 +63,8 @@ struct QueueOptions {
   std::string model = {};                      // For words in messages.
   int64_t version = 0;                         // Likewise.
   std::vector<SignatureRows> signatures = {};  // RowsOf the model's list.
-  // The graph writes variables or tables: no batching, no second run of anything.
+  // The graph writes variables or tables: one run at a time, no batching, no second
+  // run of anything.
   bool stateful = false;
   std::optional<BatchingParameters> batching = {};  // Set: an operator asked for batching.
 

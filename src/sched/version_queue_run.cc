@@ -121,6 +121,8 @@ WorkerSlot* VersionQueue::PickWorker() {
 // Starts one run if there is one to start and a worker to take it.
 bool VersionQueue::RunNext() {
   if (lanes_.calls() == 0) return false;
+  // A run that writes what another one reads would answer with the other's half-done work.
+  if (options_.stateful && !running_.empty()) return false;
   if (options_.batching.has_value() && options_.batching->num_batch_threads.has_value() &&
       static_cast<int64_t>(running_.size()) >= *options_.batching->num_batch_threads) {
     return false;

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/text.h"
-#include "front/handlers/authorize.h"
 #include "front/grpc.h"
+#include "front/handlers/authorize.h"
 #include "front/handlers/models.h"
 #include "front/handlers/predict.h"
 #include "front/handlers/probes.h"
