@@ -7,7 +7,6 @@
 
 #include <cstdio>
 
-#include "base/process_memory.h"
 #include "base/text.h"
 #include "obs/log.h"
 #include "serve/server.h"
@@ -15,7 +14,6 @@
 namespace tensord::serve {
 
 int RunFront(const config::ServerOptions& options, const supervisor::FrontSockets& sockets) {
-  base::KeepFreedMemory();
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Create(options, sockets);
   if (!server.ok()) {
     obs::Error("cannot start: {}", base::Message(server.status()));
