@@ -60,10 +60,10 @@ class Echo:
         return connection
 
     def stats(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/stats", timeout=20) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/stats", timeout=120) as answer:
             return json.load(answer)
 
-    def wait_for(self, condition, seconds=20):
+    def wait_for(self, condition, seconds=120):
         """The first stats that fulfil the condition."""
         end = time.monotonic() + seconds
         while True:
