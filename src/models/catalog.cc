@@ -169,7 +169,8 @@ class Catalog::Impl {
       if (old != before.end()) now = std::move(old->second);
       if (!same_path) {
         now.found.clear();
-        sources_[model.name] = SourceState();
+        SourceState& source = sources_[model.name] = SourceState();
+        source.look = ++last_look_;
       }
       if (old == before.end()) ForgetFailures(model.name);
       if (now.config != model) dirty_.insert(model.name);
@@ -361,20 +362,12 @@ class Catalog::Impl {
   void UpdateWatch() {
     std::vector<WatchedPath> watched;
     for (const ModelConfig& model : models_) {
-      const auto source = sources_.find(model.name);
       watched.push_back({.model = model.name,
                          .query = QueryOf(model, observed_.models[model.name]),
-                         .unseen = source == sources_.end() || !source->second.looked_at});
+                         .look = sources_.at(model.name).look});
     }
-    // That a look came back is no reason to ask for another.
-    const auto covers = [](const WatchedPath& old, const WatchedPath& now) {
-      return old.model == now.model && old.query == now.query && (old.unseen || !now.unseen);
-    };
-    const bool covered =
-        std::equal(watched_.begin(), watched_.end(), watched.begin(), watched.end(), covers);
+    if (!std::exchange(watch_all_, false) && watched == watched_) return;
     watched_ = watched;
-    if (covered && !std::exchange(watch_all_, false)) return;
-    watch_all_ = false;
     host_.Watch(std::move(watched));
   }
 
@@ -417,6 +410,7 @@ class Catalog::Impl {
   Desired desired_;
   Observed observed_;
   std::map<std::string, SourceState> sources_;  // One for each configured model.
+  uint64_t last_look_ = 0;
 
   std::shared_ptr<const Snapshot> snapshot_;
   bool published_ = false;

@@ -301,6 +301,22 @@ TEST_F(CatalogTest, AMovedLabelStaysUntilItsNewVersionServes) {
   EXPECT_EQ(StateOf("m", 1), State::kUnloading);
 }
 
+TEST_F(CatalogTest, AModelThatLeavesAndComesBackWithinATurnIsLookedAtAgain) {
+  Set({Model("a"), Model("m")});
+  ASSERT_EQ(host_.watched.size(), 2);
+  const uint64_t first_look = host_.watched[1].look;
+  // All in one turn: its listing comes, one list drops it, the next has it again.
+  Listing listing;
+  listing.versions = {
+      {.number = 1, .directory = "/models/m/1", .complete = true, .fingerprint = 1}};
+  catalog_->OnSourceUpdate("m", "/models/m", listing);
+  catalog_->SetModels({Model("a")}, [](const absl::Status&) {});
+  catalog_->SetModels({Model("a"), Model("m")}, [](const absl::Status&) {});
+  Turn();
+  ASSERT_EQ(host_.watched.size(), 2);
+  EXPECT_NE(host_.watched[1].look, first_look);
+}
+
 TEST_F(CatalogTest, AnIncompleteVersionIsShownWithItsReason) {
   Set({Model("m")});
   Serve("m", 1);

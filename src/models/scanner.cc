@@ -71,10 +71,12 @@ class Scanner::Impl {
         if (!mounts.has_value()) mounts = ReadMountTable();
         path.device = MountedDevice(LocalPath(watched.query.base_path), *mounts);
       }
-      if (!same_place || path.query != watched.query || watched.unseen || !polls()) {
+      if (!same_place || path.query != watched.query || path.look != watched.look || !polls()) {
         path.next = loop_.Now();
         path.report_all = true;
+        path.again = path.looking;  // What is under way began before.
       }
+      path.look = watched.look;
       path.query = std::move(watched.query);
       paths_[watched.model] = std::move(path);
     }
@@ -86,6 +88,7 @@ class Scanner::Impl {
   struct Path {
     uint64_t id = 0;  // Of this model and base path.
     SourceQuery query;
+    uint64_t look = 0;  // WatchedPath::look.
     dev_t device = 0;
     absl::Time next = absl::InfiniteFuture();  // The next look.
     bool looking = false;

@@ -77,6 +77,18 @@ class ScannerTest : public testing::Test {
   std::unique_ptr<Scanner> scanner_;
 };
 
+TEST_F(ScannerTest, AnotherLookIsReportedThoughNothingChanged) {
+  WriteVersion(dir_ / "1");
+  Make(absl::Seconds(3600));
+  WatchedPath path = Path("m", dir_);
+  scanner_->Watch({path});
+  ASSERT_TRUE(Until([&] { return Complete("m", 1); }));
+  last_.clear();
+  path.look = 1;
+  scanner_->Watch({path});
+  EXPECT_TRUE(Until([&] { return Complete("m", 1); }));
+}
+
 TEST_F(ScannerTest, TheKernelTellsOfAVersionThatIsRenamedIntoPlace) {
   fs::create_directories(dir_ / "m");
   Make(absl::Hours(1));  // Polling alone would find nothing during this test.

@@ -51,9 +51,10 @@ struct SourceQuery {
 struct WatchedPath {
   std::string model;
   SourceQuery query;  // Without `renamed`.
-  // The catalog knows nothing of it (any more): report it even if it was reported before. A model
-  // can leave the list and come back between two calls of Watch.
-  bool unseen = false;
+  // Another number than before asks for a look whose result is reported even if it was reported
+  // before: the model left the list and came back between two calls of Watch, and what the catalog
+  // knew of it is gone.
+  uint64_t look = 0;
 
   bool operator==(const WatchedPath&) const = default;
 };

@@ -20,6 +20,7 @@ namespace tensord::models {
 struct SourceState {
   absl::Status status = absl::UnavailableError("its base path has not been looked at yet");
   bool looked_at = false;  // Some look came back, with a listing or an error.
+  uint64_t look = 0;       // WatchedPath::look; its own for each state that was made.
   std::vector<std::string> warnings;
   // Of each incomplete version: its files as they are, and since when.
   struct Incomplete {
