@@ -19,6 +19,10 @@ inline constexpr uint64_t kElementsMax = 1ull
                                          << 31;  // Same, for one-byte elements and empty strings.
 inline constexpr size_t kInputsMax = 512;        // Named tensors a request; wide models have ~300.
 
+// obs/
+inline constexpr size_t kMetricModelsMax = 20'000;  // Names with series; twice kModelsMax.
+inline constexpr size_t kMetricVersionsKept = 64;   // Unloaded ones still on the metrics page.
+
 // config/
 inline constexpr size_t kConfigFileBytesMax = 16 << 20;  // 100,000 models; a wrong path is larger.
 inline constexpr int64_t kDrainMillisecondsMax =

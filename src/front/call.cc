@@ -11,6 +11,7 @@ namespace tensord::front {
 namespace {
 
 constexpr size_t kUsualHeaders = 12;
+constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(10);
 
 // A line break in a value would let its writer add headers of its own.
 void CleanHeaders(std::vector<Header>* headers) {
@@ -40,10 +41,21 @@ std::optional<std::string_view> TextArena::Keep(std::string_view text) {
   return std::string_view(at, text.size());
 }
 
-Call::Call(loop::EventLoop* loop, AnswerTarget* target, base::ByteBudget* budget)
-    : loop_(loop), target_(target), text_(budget), body_(budget), answer_held_(budget) {
+Call::Call(const Edge& edge, AnswerTarget* target)
+    : loop_(edge.loop),
+      service_(edge.service),
+      target_(target),
+      text_(edge.budget),
+      body_(edge.budget),
+      answer_held_(edge.budget) {
   head_.headers.reserve(kUsualHeaders);
-  head_.arrived = loop->Now();
+  head_.arrived = loop_->Now();
+}
+
+void Call::Deliver() {
+  trace_.read = loop_->ClockNow();
+  trace_.body_bytes = body_.size();
+  service_->OnRequest(shared_from_this());
 }
 
 bool Call::AddHeader(std::string_view name, std::string_view value) {
@@ -58,6 +70,9 @@ void Call::Send(Answer answer) {
   if (state_ != State::kOpen) return;
   state_ = State::kAnswered;
   cancelled_ = nullptr;
+  sent_ = true;
+  if (trace_.answered == absl::InfinitePast()) trace_.answered = loop_->ClockNow();
+  trace_.body_bytes = std::max<uint64_t>(trace_.body_bytes, body_.size());
   body_.Clear();
   ReplaceAnswer(std::move(answer));
   target_->OnAnswer(this);
@@ -79,7 +94,31 @@ void Call::Abandon() {
   const bool cancel = state_ == State::kOpen;
   state_ = State::kAbandoned;
   target_ = nullptr;
+  if (!leaving_) Finish(loop_->ClockNow(), /*delivered=*/false);
   if (cancel && cancelled_) std::exchange(cancelled_, nullptr)();
+}
+
+// A client that gives up at its own deadline is a moment ahead of us: it began to count earlier.
+bool Call::CancelledAtDeadline(absl::Time at) const {
+  if (trace_.deadline == absl::InfiniteFuture()) return false;
+  return at >= trace_.deadline - std::max(kDeadlineSlack, (trace_.deadline - head_.arrived) / 20);
+}
+
+void Call::Finish(absl::Time at, bool delivered) {
+  if (std::exchange(finished_, true)) return;
+  Ending ending{.head = head_,
+                .trace = trace_,
+                .code = answer_.code,
+                .http_status = answer_.status,
+                .answer_bytes = AnswerBytes(),
+                .at = at,
+                .delivered = delivered};
+  if (!sent_) {
+    const bool late = CancelledAtDeadline(at);
+    ending.code = late ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kCancelled;
+    ending.http_status = 0;
+  }
+  service_->OnDone(ending);
 }
 
 }  // namespace tensord::front

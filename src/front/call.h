@@ -10,6 +10,7 @@
 
 #include "front/body_buffer.h"
 #include "front/exchange.h"
+#include "front/link.h"
 
 namespace tensord::front {
 
@@ -48,13 +49,15 @@ class TextArena {
 // calls Abandon before it goes itself.
 class Call : public Exchange, public std::enable_shared_from_this<Call> {
  public:
-  Call(loop::EventLoop* loop, AnswerTarget* target, base::ByteBudget* budget);
+  // Lifetime: what `edge` points to outlives the session, and so the call's last use of it.
+  Call(const Edge& edge, AnswerTarget* target);
 
   // Exchange, for the service.
   loop::EventLoop& loop() override { return *loop_; }
   const RequestHead& head() const override { return head_; }
   std::span<const std::byte> body() const override { return body_.bytes(); }
   bool body_undecodable() const override { return undecodable_; }
+  Trace& trace() override { return trace_; }
   void Send(Answer answer) override;
   void OnCancel(absl::AnyInvocable<void()> cancelled) override;
 
@@ -64,6 +67,8 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   [[nodiscard]] bool AddHeader(std::string_view name, std::string_view value);
   BodyBuffer* body_buffer() { return &body_; }
   void set_undecodable() { undecodable_ = true; }
+  // The body is complete: the service gets the call.
+  void Deliver();
   bool answered() const { return state_ == State::kAnswered; }
   const Answer& answer() const { return answer_; }
   // Draws the answer's memory from the budget while it waits to be written; false when it cannot.
@@ -71,17 +76,28 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   size_t AnswerBytes() const { return answer_.prefix.size() + answer_.body.size(); }
   // Puts another answer in place of the one that cannot be sent.
   void ReplaceAnswer(Answer answer);
-  // The client has gone, or all is written. Cancels if there was no answer.
+  // The client has gone, or all is queued for it. Cancels if there was no answer.
   void Abandon();
+  // All of the answer is queued, and its Finish comes when it is written: Abandon does not end it.
+  void set_leaving() { leaving_ = true; }
+  // Tells the service, once, how the request ended.
+  void Finish(absl::Time at, bool delivered);
 
  private:
   enum class State : uint8_t { kOpen, kAnswered, kAbandoned };
 
+  bool CancelledAtDeadline(absl::Time at) const;
+
   loop::EventLoop* const loop_;
+  Service* const service_;
   AnswerTarget* target_;  // Null once abandoned.
   State state_ = State::kOpen;
   bool undecodable_ = false;
+  bool leaving_ = false;
+  bool sent_ = false;
+  bool finished_ = false;
   RequestHead head_;
+  Trace trace_;
   TextArena text_;
   BodyBuffer body_;
   Answer answer_;

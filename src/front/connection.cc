@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "front/call.h"
 #include "front/http1/session.h"
 #include "front/http2/session.h"
 
@@ -53,6 +54,7 @@ Connection::Connection(ConnectionOwner* owner, std::unique_ptr<ByteStream> strea
 
 Connection::~Connection() {
   if (state_ != State::kClosed && session_ != nullptr) session_->OnGone();
+  FinishLeaving(/*delivered=*/false);
 }
 
 bool Connection::idle() const {
@@ -138,6 +140,7 @@ void Connection::RunTurn() {
   turn_wanted = false;
   if (state_ == State::kClosed) return;
   if (!backlog_.empty()) AfterWrite(backlog_.WriteTo(stream_.get()));
+  if (backlog_.empty()) FinishLeaving(/*delivered=*/true);
   if (state_ == State::kOpen && backlog_.empty()) {
     OutQueue* const out = owner_->out_scratch();
     session_->Turn(out, limits::kWriteBytesPerTurn);
@@ -148,6 +151,7 @@ void Connection::RunTurn() {
       AfterWrite(result);
     }
     out->Clear();
+    if (backlog_.empty()) FinishLeaving(/*delivered=*/true);
   }
   if (state_ == State::kFinishing && backlog_.empty()) StartLinger();
   UpdateEvents();
@@ -157,6 +161,19 @@ void Connection::AfterWrite(const IoResult& result) {
   if (result.kind == IoResult::kFailed) return Abort();
   if (result.bytes > 0 || !write_blocked_) last_write_ = edge().loop->Now();
   write_blocked_ = result.kind == IoResult::kWantWrite;
+}
+
+void Connection::Leaves(std::shared_ptr<Call> call) {
+  call->set_leaving();
+  leaving_.push_back(std::move(call));
+}
+
+// One look at the clock for all answers that one turn wrote.
+void Connection::FinishLeaving(bool delivered) {
+  if (leaving_.empty()) return;
+  const absl::Time now = edge().loop->ClockNow();
+  for (const std::shared_ptr<Call>& call : leaving_) call->Finish(now, delivered);
+  leaving_.clear();
 }
 
 void Connection::StartLinger() {
@@ -221,6 +238,7 @@ void Connection::Abort() {
   state_ = State::kClosed;
   watch_.Reset();
   if (session_ != nullptr) session_->OnGone();
+  FinishLeaving(/*delivered=*/false);
   owner_->OnClosed(this);
 }
 

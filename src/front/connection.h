@@ -63,6 +63,7 @@ class Connection final : public Link {
   const Edge& edge() const override { return owner_->edge(); }
   const std::string& peer() const override { return peer_; }
   void WantTurn() override;
+  void Leaves(std::shared_ptr<Call> call) override;
   void SetReading(bool on) override;
   void CloseWhenWritten(Closing closing) override;
   void Abort() override;
@@ -86,6 +87,7 @@ class Connection final : public Link {
   void ChooseProtocol(std::span<const std::byte> bytes);
   void OnEnd();
   void AfterWrite(const IoResult& result);
+  void FinishLeaving(bool delivered);
   void StartLinger();
   void UpdateEvents();
 
@@ -96,8 +98,9 @@ class Connection final : public Link {
   std::unique_ptr<ByteStream> stream_;
   std::unique_ptr<Session> session_;  // Null while choosing.
   State state_ = State::kChoosing;
-  std::string first_bytes_;  // While choosing.
-  OutQueue backlog_;         // What the socket did not take at once.
+  std::string first_bytes_;                     // While choosing.
+  OutQueue backlog_;                            // What the socket did not take at once.
+  std::vector<std::shared_ptr<Call>> leaving_;  // Their answers end in what is being written.
   bool reading_ = true;
   bool input_ended_ = false;
   bool draining_ = false;

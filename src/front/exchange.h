@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "front/trace.h"
 #include "loop/event_loop.h"
 
 namespace tensord::front {
@@ -40,6 +42,7 @@ struct RequestHead {
 // The one answer. For HTTP/1.1, trailers are not sent.
 struct Answer {
   int status = 200;
+  absl::StatusCode code = absl::StatusCode::kOk;  // What it says, for metrics and logs; not sent.
   // Without content-length, connection, date: those are the connection's. Characters that would
   // end a header line are replaced by spaces.
   std::vector<Header> headers = {};
@@ -65,6 +68,8 @@ class Exchange {
   // bytes of prefix included; a compressed message is inflated and its flag cleared. Valid until
   // Send, or until the last shared_ptr goes when the client left.
   virtual std::span<const std::byte> body() const = 0;
+  // For notes of what becomes of the request.
+  virtual Trace& trace() = 0;
   // The body claimed to be gzip and was not: body() is empty, as the original hands it on.
   virtual bool body_undecodable() const { return false; }
   // At most once; later calls do nothing. May run before the body is complete: the rest is then
@@ -73,6 +78,18 @@ class Exchange {
   // Runs once if the client resets the stream or goes away before the answer was given; at once if
   // it has already gone. After Send it is forgotten.
   virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
+};
+
+// How a request ended.
+struct Ending {
+  const RequestHead& head;
+  const Trace& trace;
+  absl::StatusCode code = absl::StatusCode::kOk;  // CANCELLED when the client left before that.
+  int http_status = 200;
+  uint64_t answer_bytes = 0;
+  // Monotonic: the kernel took the answer's last byte, or the connection was gone.
+  absl::Time at = {};
+  bool delivered = true;  // The kernel took all of the answer.
 };
 
 // What the connections hand requests to. One for the whole server.
@@ -89,6 +106,8 @@ class Service {
   // `head` may be partly filled when it was the head that could not be read.
   virtual void OnRefused(const RequestHead& /*head*/, int /*http_status*/,
                          std::string_view /*why*/) {}
+  // Every request that had a head (or a part of one) ends here, once, whatever became of it.
+  virtual void OnDone(const Ending& /*ending*/) {}
 };
 
 }  // namespace tensord::front

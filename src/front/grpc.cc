@@ -59,7 +59,7 @@ std::string Prefix(uint32_t length) {
 }
 
 Answer ErrorAnswer(const absl::Status& status, std::vector<Header> extra) {
-  Answer answer{.trailers_only = true};
+  Answer answer{.code = status.code(), .trailers_only = true};
   // A client that used an encoding we do not read learns here which ones we do.
   answer.headers = {{"content-type", std::string(kContentType)},
                     {"grpc-accept-encoding", std::string(kAcceptEncoding)}};

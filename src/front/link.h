@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/byte_budget.h"
@@ -12,6 +13,8 @@
 #include "loop/event_loop.h"
 
 namespace tensord::front {
+
+class Call;
 
 // What all connections of a listener share. Lifetime: what it points to outlives them.
 struct Edge {
@@ -34,6 +37,8 @@ class Link {
   virtual const std::string& peer() const = 0;
   // A Turn at the end of this iteration; from inside Turn, of the next one.
   virtual void WantTurn() = 0;
+  // All of this call's answer is in the output of this turn: its end is told when it is written.
+  virtual void Leaves(std::shared_ptr<Call> call) = 0;
   // Stops and resumes reading: the client has to wait.
   virtual void SetReading(bool on) = 0;
   // Closes once everything is written: politely, so that no reset overtakes what the client has

@@ -29,7 +29,7 @@ Refusal OutOfMemoryRefusal() {
 
 Answer RefusalAnswer(const RequestHead& head, const Refusal& refusal) {
   if (IsGrpc(head)) return MakeGrpcAnswer(absl::Status(refusal.code, refusal.why));
-  Answer answer{.status = refusal.http_status};
+  Answer answer{.status = refusal.http_status, .code = refusal.code};
   answer.headers.emplace_back("content-type", "application/json");
   answer.body = base::Cat("{\n    \"error\": \"", Quotable(refusal.why), "\"\n}");
   return answer;

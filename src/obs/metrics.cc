@@ -32,16 +32,12 @@ std::vector<std::string> SplitLabels(std::string_view labels) {
   return names;
 }
 
-// first * factor^k for k = 0..count-1.
-prometheus::Histogram::BucketBoundaries Exponential(double first, double factor, int count) {
-  prometheus::Histogram::BucketBoundaries bounds;
-  for (double bound = first; count > 0; --count, bound *= factor) bounds.push_back(bound);
-  return bounds;
-}
-
 prometheus::Histogram::BucketBoundaries Bounds(Metric metric) {
-  // Latencies as the original's buckets (10 * 1.8^k, 33 of them); rows by powers of two.
-  return metric == Metric::kBatchRows ? Exponential(1, 2, 12) : Exponential(10, 1.8, 33);
+  const Buckets& buckets = RowOf(metric).buckets;
+  prometheus::Histogram::BucketBoundaries bounds;
+  double bound = buckets.first;
+  for (int i = 0; i < buckets.count; ++i, bound *= buckets.factor) bounds.push_back(bound);
+  return bounds;
 }
 
 }  // namespace
@@ -108,6 +104,14 @@ prometheus::Histogram& Metrics::Histogram(Metric metric, const std::vector<std::
                                                               Bounds(metric));
 }
 
+void Metrics::Remove(Metric metric, prometheus::Counter* counter) {
+  state_->counters[static_cast<size_t>(metric)]->Remove(counter);
+}
+
+void Metrics::Remove(Metric metric, prometheus::Histogram* histogram) {
+  state_->histograms[static_cast<size_t>(metric)]->Remove(histogram);
+}
+
 void Metrics::ClearGauges(Metric metric) {
   const auto index = static_cast<size_t>(metric);
   base::MutexLock lock(&state_->mu);
@@ -147,28 +151,5 @@ std::string_view StatusLabel(absl::StatusCode code) {
 void Add(prometheus::Counter& counter, double value) { counter.Increment(value); }
 void Set(prometheus::Gauge& gauge, double value) { gauge.Set(value); }
 void Observe(prometheus::Histogram& histogram, double value) { histogram.Observe(value); }
-
-ModelMetrics::ModelMetrics(Metrics* metrics, const std::string& model)
-    : grpc_latency_(metrics->Histogram(Metric::kRequestLatency, {model, "Predict", "GRPC"})),
-      rest_latency_(metrics->Histogram(Metric::kRequestLatency, {model, "predict", "REST"})),
-      runtime_latency_(metrics->Histogram(Metric::kRuntimeLatency, {model, "Predict", "TF1"})) {
-  for (size_t code = 0; code < request_count_.size(); ++code) {
-    request_count_[code] =
-        &metrics->Counter(Metric::kRequestCount,
-                          {model, std::string(StatusLabel(static_cast<absl::StatusCode>(code)))});
-  }
-}
-
-void ModelMetrics::CountAnswer(absl::StatusCode code, absl::Duration latency, bool rest) {
-  auto index = static_cast<size_t>(code);
-  if (index >= request_count_.size()) index = static_cast<size_t>(absl::StatusCode::kUnknown);
-  request_count_[index]->Increment();
-  if (code != absl::StatusCode::kOk) return;
-  (rest ? rest_latency_ : grpc_latency_).Observe(absl::ToDoubleMicroseconds(latency));
-}
-
-void ModelMetrics::CountRun(absl::Duration run_time) {
-  runtime_latency_.Observe(absl::ToDoubleMicroseconds(run_time));
-}
 
 }  // namespace tensord::obs

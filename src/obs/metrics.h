@@ -3,14 +3,12 @@
 
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "obs/metric_table.h"
 
 namespace prometheus {
@@ -29,10 +27,14 @@ class Metrics {
   Metrics();
   ~Metrics();
 
+  // The same labels give the same series.
   // REQUIRES: the metric is of that kind and `labels` has as many values as the table has names.
   prometheus::Counter& Counter(Metric metric, const std::vector<std::string>& labels);
   prometheus::Gauge& Gauge(Metric metric, const std::vector<std::string>& labels);
   prometheus::Histogram& Histogram(Metric metric, const std::vector<std::string>& labels);
+  // Takes a series off the page. REQUIRES: nobody uses it any more.
+  void Remove(Metric metric, prometheus::Counter* counter);
+  void Remove(Metric metric, prometheus::Histogram* histogram);
   // Forgets all gauges of a metric; those still true are set again when the page is made.
   void ClearGauges(Metric metric);
 
@@ -42,23 +44,6 @@ class Metrics {
  private:
   struct State;
   const std::unique_ptr<State> state_;
-};
-
-// The series that every answered request of one model touches, looked up once.
-// Threads: safe from any.
-class ModelMetrics {
- public:
-  ModelMetrics(Metrics* metrics, const std::string& model);
-
-  // `api` is "Predict" over gRPC and "predict" over REST, as the original's labels.
-  void CountAnswer(absl::StatusCode code, absl::Duration latency, bool rest);
-  void CountRun(absl::Duration run_time);
-
- private:
-  std::array<prometheus::Counter*, 17> request_count_{};
-  prometheus::Histogram& grpc_latency_;
-  prometheus::Histogram& rest_latency_;
-  prometheus::Histogram& runtime_latency_;
 };
 
 // "OK", "NOT_FOUND": the label values of request_count.

@@ -8,9 +8,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/limits.h"
 #include "obs/log.h"
 #include "obs/metric_docs.h"
 #include "obs/metrics.h"
+#include "obs/request_metrics.h"
 
 namespace tensord::obs {
 namespace {
@@ -38,17 +40,54 @@ TEST(Log, AnUnknownLevelNamesTheKnownOnes) {
   EXPECT_EQ(level, Level::kError);
 }
 
-TEST(Metrics, AnAnswerCountsUnderTensorFlowServingsNames) {
+TEST(RequestMetrics, ARequestCountsUnderTensorFlowServingsNamesAndOurs) {
   Metrics metrics;
-  ModelMetrics model(&metrics, "half");
-  model.CountAnswer(absl::StatusCode::kOk, absl::Microseconds(50), /*rest=*/false);
-  model.CountAnswer(absl::StatusCode::kNotFound, absl::Microseconds(50), /*rest=*/true);
+  RequestMetrics requests(&metrics);
+  RequestFacts facts{.method = Method::kPredict, .total = absl::Microseconds(50)};
+  requests.Model("half").Count(facts);
+  requests.Version("half", 3)->Signature("serving_default")->Count(facts);
+  facts.transport = Transport::kRest;
+  facts.code = absl::StatusCode::kNotFound;
+  requests.Model("half").Count(facts);
   const std::string page = metrics.Page();
   EXPECT_THAT(page,
               HasSubstr(":tensorflow:serving:request_count{model_name=\"half\",status=\"OK\"} 1"));
   EXPECT_THAT(page, HasSubstr("status=\"NOT_FOUND\"} 1"));
   EXPECT_THAT(page, HasSubstr("request_latency_count{API=\"Predict\",entrypoint=\"GRPC\","
                               "model_name=\"half\"} 1"));
+  EXPECT_THAT(page, Not(HasSubstr("entrypoint=\"REST\"")));  // No success there.
+  EXPECT_THAT(page, HasSubstr("tensord_requests_total{method=\"Predict\",model_name=\"half\","
+                              "protocol=\"grpc\",signature=\"serving_default\",status=\"OK\","
+                              "version=\"3\"} 1"));
+}
+
+TEST(RequestMetrics, WhatTheOriginalDoesNotCountIsNotInItsSeries) {
+  Metrics metrics;
+  ModelMetrics model(&metrics, "half");
+  model.Count({.method = Method::kMultiInference, .rows = 3});
+  model.Count({.method = Method::kGetModelStatus, .transport = Transport::kGrpc});
+  model.Count({.method = Method::kOther, .transport = Transport::kRest});
+  EXPECT_THAT(metrics.Page(), Not(HasSubstr("request_count{")));
+  EXPECT_THAT(metrics.Page(), HasSubstr("request_example_count_total{model=\"half\"} 3"));
+  model.Count({.method = Method::kGetModelStatus, .transport = Transport::kRest});
+  EXPECT_THAT(metrics.Page(), HasSubstr("request_count{model_name=\"half\",status=\"OK\"} 1"));
+}
+
+TEST(RequestMetrics, AnUnloadedVersionStaysOnThePageUntilOthersPushItOut) {
+  Metrics metrics;
+  RequestMetrics requests(&metrics);
+  const RequestFacts facts{.method = Method::kPredict};
+  const auto held = requests.Version("half", 1);
+  held->Signature("a")->Count(facts);
+  requests.Version("half", 2)->Signature("b")->Count(facts);
+  for (int64_t version = 3; version < 3 + static_cast<int64_t>(limits::kMetricVersionsKept);
+       ++version) {
+    EXPECT_THAT(metrics.Page(), HasSubstr("version=\"2\"} 1"));
+    requests.Version("half", version);
+  }
+  requests.Version("half", 1000);
+  EXPECT_THAT(metrics.Page(), HasSubstr("version=\"1\"} 1"));
+  EXPECT_THAT(metrics.Page(), Not(HasSubstr("version=\"2\"")));
 }
 
 TEST(Metrics, ClearedGaugesLeaveThePage) {

@@ -111,19 +111,12 @@ int Host::HomeOf(const std::string& model) const {
                           static_cast<size_t>(setup_.loops->size()));
 }
 
-obs::ModelMetrics* Host::MetricsOf(const std::string& model) {
-  std::unique_ptr<obs::ModelMetrics>& metrics = model_metrics_[model];
-  if (metrics == nullptr) metrics = std::make_unique<obs::ModelMetrics>(setup_.metrics, model);
-  return metrics.get();
-}
-
 VersionSetup Host::SetupOf(const fleet::WorkerKey& key) {
   VersionSetup setup;
   setup.queue.model = key.model;
   setup.queue.version = key.version;
   PlanBatching(setup_.batching, SettingsOf(settings_, key.model), &setup.queue);
   setup.metrics = setup_.metrics;
-  setup.model_metrics = MetricsOf(key.model);
   return setup;
 }
 

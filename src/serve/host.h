@@ -16,7 +16,7 @@
 #include "loop/loop_set.h"
 #include "models/catalog.h"
 #include "models/scanner.h"
-#include "obs/metrics.h"
+#include "obs/request_metrics.h"
 #include "serve/load_plan.h"
 #include "serve/network.h"
 #include "serve/version_home.h"
@@ -34,7 +34,7 @@ class Host final : public models::CatalogHost {
     loop::LoopSet* loops = nullptr;
     fleet::Fleet* fleet = nullptr;
     Network* network = nullptr;
-    obs::Metrics* metrics = nullptr;
+    obs::RequestMetrics* metrics = nullptr;
     const config::ServerOptions* options = nullptr;
     std::optional<config::BatchingParameters> batching;
     Machine machine;
@@ -60,7 +60,6 @@ class Host final : public models::CatalogHost {
 
   // The queues of all loops, gathered by messages.
   void CollectStats(std::function<void(std::vector<VersionStats>)> done);
-  obs::ModelMetrics* MetricsOf(const std::string& model);
 
  private:
   class Observer;
@@ -74,9 +73,8 @@ class Host final : public models::CatalogHost {
   models::Scanner* scanner_ = nullptr;
   SettingsByModel settings_;
   uint64_t workers_started_ = 0;
-  std::map<fleet::WorkerKey, VersionId> workers_;  // Started and not yet over.
-  std::set<VersionId> serving_;                    // That may have a queue somewhere.
-  std::map<std::string, std::unique_ptr<obs::ModelMetrics>> model_metrics_;
+  std::map<fleet::WorkerKey, VersionId> workers_;    // Started and not yet over.
+  std::set<VersionId> serving_;                      // That may have a queue somewhere.
   std::vector<std::unique_ptr<VersionHome>> homes_;  // One a loop, touched there only.
 };
 

@@ -66,8 +66,7 @@ absl::Status Server::Build() {
   ASSIGN_OR_RETURN(file_thread_, FileThread::Start());
   loop::EventLoop& control = loops_->control();
   context_.options = &options_;
-  context_.metrics = &metrics_;
-  context_.unknown_model = &unknown_model_;
+  context_.metrics = &request_metrics_;
   context_.metrics_path = monitoring_.prometheus ? monitoring_.path : std::string();
   context_.reload = [this](std::string config, loop::EventLoop& caller,
                            std::function<void(absl::Status)> done) {
@@ -91,7 +90,7 @@ absl::Status Server::Build() {
   host_ = std::make_unique<Host>(Host::Setup{.loops = loops_.get(),
                                              .fleet = fleet_.get(),
                                              .network = network_.get(),
-                                             .metrics = &metrics_,
+                                             .metrics = &request_metrics_,
                                              .options = &options_,
                                              .batching = std::move(batching),
                                              .machine = machine_});

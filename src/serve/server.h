@@ -16,7 +16,7 @@
 #include "loop/loop_set.h"
 #include "models/catalog.h"
 #include "models/scanner.h"
-#include "obs/metrics.h"
+#include "obs/request_metrics.h"
 #include "serve/file_thread.h"
 #include "serve/host.h"
 #include "serve/network.h"
@@ -73,7 +73,7 @@ class Server {
   absl::Time drain_by_;
 
   obs::Metrics metrics_;
-  obs::ModelMetrics unknown_model_{&metrics_, "unknown"};
+  obs::RequestMetrics request_metrics_{&metrics_};
   front::ServerContext context_;
   std::unique_ptr<loop::LoopSet> loops_;
   std::unique_ptr<FileThread> file_thread_;

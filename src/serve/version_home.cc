@@ -12,17 +12,6 @@
 namespace tensord::serve {
 namespace {
 
-// Counts every run where dashboards look for it. The histograms are looked up once.
-absl::AnyInvocable<void(const sched::RunEvent&)> CountRuns(const VersionId& id,
-                                                           const VersionSetup& setup) {
-  prometheus::Histogram& rows =
-      setup.metrics->Histogram(obs::Metric::kBatchRows, {id.model, base::Cat(id.version)});
-  return [&rows, model = setup.model_metrics](const sched::RunEvent& run) {
-    obs::Observe(rows, static_cast<double>(run.rows));
-    model->CountRun(run.run_time);
-  };
-}
-
 absl::Status Changed(const VersionId& id) {
   return absl::FailedPreconditionError(
       base::Cat("the files of model ", id.model, ", version ", id.version,
@@ -37,9 +26,8 @@ absl::StatusOr<VersionHome::Version*> VersionHome::MakeVersion(const VersionId& 
   ASSIGN_OR_RETURN(tensor::SignatureList signatures, wire::ParseSignatures(info.signature_def_map));
   setup.queue.signatures = sched::RowsOf(signatures);
   setup.queue.stateful = !info.stateful_reason.empty();
-  setup.queue.on_run = CountRuns(id, setup);
-  prometheus::Histogram* queue_wait =
-      &setup.metrics->Histogram(obs::Metric::kQueueWait, {id.model, base::Cat(id.version)});
+  std::shared_ptr<obs::VersionMetrics> metrics = setup.metrics->Version(id.model, id.version);
+  setup.queue.on_run = [metrics](const sched::RunEvent& run) { metrics->CountRun(run.rows); };
   auto servable = std::make_shared<front::Servable>();
   servable->model = id.model;
   servable->version = id.version;
@@ -47,8 +35,11 @@ absl::StatusOr<VersionHome::Version*> VersionHome::MakeVersion(const VersionId& 
   servable->signature_def_map = info.signature_def_map;
   servable->stateful = !info.stateful_reason.empty();
   servable->home = &loop_;
-  servable->metrics = setup.model_metrics;
-  servable->queue_wait = queue_wait;
+  servable->metrics = &setup.metrics->Model(id.model);
+  for (const tensor::Signature& signature : servable->signatures) {
+    servable->signature_metrics.push_back(metrics->Signature(signature.name));
+  }
+  servable->version_metrics = std::move(metrics);
   Version& version = versions_[id];
   version.queue = std::make_unique<sched::VersionQueue>(loop_, std::move(setup.queue));
   servable->queue = version.queue.get();

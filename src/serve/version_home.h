@@ -13,7 +13,7 @@
 #include "engine/model_info.h"
 #include "fleet/worker.h"
 #include "front/handlers/servable.h"
-#include "obs/metrics.h"
+#include "obs/request_metrics.h"
 #include "sched/version_queue.h"
 
 namespace tensord::serve {
@@ -30,8 +30,7 @@ struct VersionId {
 // What a version needs before its first worker is there.
 struct VersionSetup {
   sched::QueueOptions queue;  // Without signatures, stateful and on_run.
-  obs::Metrics* metrics = nullptr;
-  obs::ModelMetrics* model_metrics = nullptr;
+  obs::RequestMetrics* metrics = nullptr;
 };
 
 // A line of the metrics page.

@@ -13,7 +13,7 @@
 #include "front/exchange.h"
 #include "front/handlers/servable.h"
 #include "models/snapshot.h"
-#include "obs/metrics.h"
+#include "obs/request_metrics.h"
 
 namespace tensord::front {
 
@@ -21,9 +21,7 @@ namespace tensord::front {
 // Lifetime: outlives every loop's Router.
 struct ServerContext {
   const config::ServerOptions* options = nullptr;
-  obs::Metrics* metrics = nullptr;
-  // Counts calls for models that are not configured; see metric_table.h.
-  obs::ModelMetrics* unknown_model = nullptr;
+  obs::RequestMetrics* metrics = nullptr;
   // Applies a serialized tensorflow.serving.ModelServerConfig on the control loop; `done` comes
   // back on `caller`.
   std::function<void(std::string config, loop::EventLoop& caller,

@@ -25,13 +25,12 @@ struct Target {
 };
 
 // INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION or UNAVAILABLE in the original's words, with
-// what exists behind them.
+// what exists behind them. What was asked for and what was found is noted in the trace: that is how
+// a request comes to be counted under its model, version and signature.
 absl::StatusOr<std::shared_ptr<const Servable>> FindServable(const LoopContext& context,
-                                                             const tensor::ModelSpec& spec);
+                                                             const tensor::ModelSpec& spec,
+                                                             Trace& trace);
 absl::StatusOr<Target> FindTarget(const LoopContext& context, const tensor::ModelSpec& spec,
-                                  SignatureWords words);
-
-// The counters of a model: its own when the name is configured, else the ones of "unknown".
-obs::ModelMetrics& MetricsOf(const LoopContext& context, std::string_view model);
+                                  SignatureWords words, Trace& trace);
 
 }  // namespace tensord::front

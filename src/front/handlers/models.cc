@@ -17,9 +17,10 @@ namespace tensord::front {
 namespace {
 
 absl::StatusOr<std::vector<wire::VersionStatus>> ListVersions(const LoopContext& context,
-                                                              const RequestHead& head,
+                                                              Exchange& exchange,
                                                               const tensor::ModelSpec& spec) {
-  RETURN_IF_ERROR(Authorize(head, Operation::kRead, spec.name));
+  exchange.trace().model = spec.name;
+  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kRead, spec.name));
   ASSIGN_OR_RETURN(const std::vector<const models::VersionEntry*> versions,
                    context.snapshot->Status(spec.name, spec.version));
   std::vector<wire::VersionStatus> list;
@@ -32,20 +33,22 @@ absl::StatusOr<std::vector<wire::VersionStatus>> ListVersions(const LoopContext&
   return list;
 }
 
-absl::StatusOr<std::string> StatusMessage(const LoopContext& context, const RequestHead& head,
+absl::StatusOr<std::string> StatusMessage(const LoopContext& context, Exchange& exchange,
                                           std::span<const std::byte> message) {
   ASSIGN_OR_RETURN(const tensor::ModelSpec spec,
                    wire::ParseGetModelStatusRequest(wire::Chars(message)));
-  ASSIGN_OR_RETURN(const std::vector<wire::VersionStatus> list, ListVersions(context, head, spec));
+  ASSIGN_OR_RETURN(const std::vector<wire::VersionStatus> list,
+                   ListVersions(context, exchange, spec));
   return wire::EncodeGetModelStatusResponse(list);
 }
 
 using Printer = absl::StatusOr<std::string> (*)(const tensor::ModelSpec&, std::string_view);
 
-absl::StatusOr<std::string> Metadata(const LoopContext& context, const RequestHead& head,
+absl::StatusOr<std::string> Metadata(const LoopContext& context, Exchange& exchange,
                                      const tensor::ModelSpec& spec, Printer print) {
-  RETURN_IF_ERROR(Authorize(head, Operation::kRead, spec.name));
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Servable> servable, FindServable(context, spec));
+  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kRead, spec.name));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Servable> servable,
+                   FindServable(context, spec, exchange.trace()));
   const tensor::ModelSpec answered{.name = servable->model,
                                    .version = servable->version,
                                    .version_label = {},
@@ -53,11 +56,11 @@ absl::StatusOr<std::string> Metadata(const LoopContext& context, const RequestHe
   return print(answered, servable->signature_def_map);
 }
 
-absl::StatusOr<std::string> MetadataMessage(const LoopContext& context, const RequestHead& head,
+absl::StatusOr<std::string> MetadataMessage(const LoopContext& context, Exchange& exchange,
                                             std::span<const std::byte> message) {
   ASSIGN_OR_RETURN(const tensor::ModelSpec spec,
                    wire::ParseGetModelMetadataRequest(wire::Chars(message)));
-  return Metadata(context, head, spec, wire::EncodeGetModelMetadataResponse);
+  return Metadata(context, exchange, spec, wire::EncodeGetModelMetadataResponse);
 }
 
 void Reply(Exchange& exchange, absl::StatusOr<std::string> message) {
@@ -65,10 +68,8 @@ void Reply(Exchange& exchange, absl::StatusOr<std::string> message) {
   ReplyGrpc(exchange, message.status(), {}, RetryAfterOf(message.status(), {}));
 }
 
-void ReplyRest(const LoopContext& context, Exchange& exchange, std::string_view model,
-               absl::StatusOr<std::string> body) {
+void ReplyRest(const LoopContext& context, Exchange& exchange, absl::StatusOr<std::string> body) {
   const bool cors = context.server->options->rest_api_enable_cors_support;
-  MetricsOf(context, model).CountAnswer(body.status().code(), {}, /*rest=*/true);
   if (body.ok()) return ReplyJson(exchange, *std::move(body), cors);
   ReplyJsonError(exchange, body.status(), cors, RetryAfterOf(body.status(), {}));
 }
@@ -84,23 +85,23 @@ tensor::ModelSpec SpecOf(const wire::RestRoute& route) {
 
 void StatusGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
                 std::span<const std::byte> message) {
-  Reply(*exchange, StatusMessage(context, exchange->head(), message));
+  Reply(*exchange, StatusMessage(context, *exchange, message));
 }
 
 void StatusRest(const LoopContext& context, Exchange& exchange, const wire::RestRoute& route) {
-  const auto list = ListVersions(context, exchange.head(), SpecOf(route));
-  ReplyRest(context, exchange, route.model,
+  const auto list = ListVersions(context, exchange, SpecOf(route));
+  ReplyRest(context, exchange,
             list.ok() ? wire::PrintModelStatus(*list) : absl::StatusOr<std::string>(list.status()));
 }
 
 void MetadataGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
                   std::span<const std::byte> message) {
-  Reply(*exchange, MetadataMessage(context, exchange->head(), message));
+  Reply(*exchange, MetadataMessage(context, *exchange, message));
 }
 
 void MetadataRest(const LoopContext& context, Exchange& exchange, const wire::RestRoute& route) {
-  ReplyRest(context, exchange, route.model,
-            Metadata(context, exchange.head(), SpecOf(route), wire::PrintModelMetadata));
+  ReplyRest(context, exchange,
+            Metadata(context, exchange, SpecOf(route), wire::PrintModelMetadata));
 }
 
 void ReloadGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,

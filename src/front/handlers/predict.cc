@@ -39,26 +39,27 @@ absl::StatusOr<Ready> BindTo(Target target, tensor::PredictRequest request) {
                .bound = std::move(bound)};
 }
 
-absl::StatusOr<Ready> PrepareGrpc(const LoopContext& context, const RequestHead& head,
-                                  std::span<const std::byte> message, std::string* model) {
+absl::StatusOr<Ready> PrepareGrpc(const LoopContext& context, Exchange& exchange,
+                                  std::span<const std::byte> message) {
   ASSIGN_OR_RETURN(tensor::PredictRequest request, wire::ParsePredict(wire::Chars(message)));
-  *model = request.spec.name;
-  RETURN_IF_ERROR(Authorize(head, Operation::kInfer, request.spec.name));
-  ASSIGN_OR_RETURN(Target target, FindTarget(context, request.spec, SignatureWords::kGrpc));
+  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kInfer, request.spec.name));
+  ASSIGN_OR_RETURN(Target target,
+                   FindTarget(context, request.spec, SignatureWords::kGrpc, exchange.trace()));
   return BindTo(std::move(target), std::move(request));
 }
 
 // JSON is only understood with the signature at hand: its numbers take their type from there.
-absl::StatusOr<Ready> PrepareRest(const LoopContext& context, const RequestHead& head,
-                                  std::span<const std::byte> body, const wire::RestRoute& route,
-                                  bool* row_format) {
-  ASSIGN_OR_RETURN(const wire::JsonRequest json, wire::ScanJsonRequest(wire::Chars(body)));
-  RETURN_IF_ERROR(Authorize(head, Operation::kInfer, route.model));
+absl::StatusOr<Ready> PrepareRest(const LoopContext& context, Exchange& exchange,
+                                  const wire::RestRoute& route, bool* row_format) {
+  ASSIGN_OR_RETURN(const wire::JsonRequest json,
+                   wire::ScanJsonRequest(wire::Chars(exchange.body())));
+  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kInfer, route.model));
   const tensor::ModelSpec spec{.name = route.model,
                                .version = route.version,
                                .version_label = route.label,
                                .signature_name = json.signature_name};
-  ASSIGN_OR_RETURN(Target target, FindTarget(context, spec, SignatureWords::kRest));
+  ASSIGN_OR_RETURN(Target target,
+                   FindTarget(context, spec, SignatureWords::kRest, exchange.trace()));
   ASSIGN_OR_RETURN(tensor::PredictRequest request, wire::JsonTensors(json, target.definition()));
   *row_format = json.row_format;
   return BindTo(std::move(target), std::move(request));
@@ -97,12 +98,6 @@ absl::StatusOr<std::string> EncodeGrpc(const Ready& ready, const sched::CallResu
   return wire::EncodePredictResponse(answered, NameOutputs(ready, result), tensor_content);
 }
 
-void CountAnswer(const Ready& ready, const sched::CallResult& result, absl::StatusCode code,
-                 absl::Duration latency, bool rest) {
-  ready.target.servable->metrics->CountAnswer(code, latency, rest);
-  obs::Observe(*ready.target.servable->queue_wait, absl::ToDoubleMicroseconds(result.queued));
-}
-
 Submission MakeSubmission(const std::shared_ptr<Exchange>& exchange,
                           const std::shared_ptr<Ready>& ready, absl::Time deadline) {
   Submission submission;
@@ -122,10 +117,8 @@ Submission MakeSubmission(const std::shared_ptr<Exchange>& exchange,
 void PredictGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
                  std::span<const std::byte> message) {
   const absl::Time arrived = exchange->head().arrived;
-  std::string model;
-  absl::StatusOr<Ready> prepared = PrepareGrpc(context, exchange->head(), message, &model);
+  absl::StatusOr<Ready> prepared = PrepareGrpc(context, *exchange, message);
   if (!prepared.ok()) {
-    MetricsOf(context, model).CountAnswer(prepared.status().code(), {}, /*rest=*/false);
     ReplyGrpc(*exchange, prepared.status(), {}, RetryAfterOf(prepared.status(), {}));
     return;
   }
@@ -133,11 +126,9 @@ void PredictGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const
   Submission submission =
       MakeSubmission(exchange, ready, std::min(head.deadline, arrived + limits::kDeadlineDefault));
   submission.call.retry = head.previous_attempts > 0;
-  submission.done = [&context, exchange, ready, arrived](const sched::CallResult& result) {
+  submission.done = [&context, exchange, ready](const sched::CallResult& result) {
     const bool packed = context.server->options->enable_serialization_as_tensor_content;
     absl::StatusOr<std::string> body = EncodeGrpc(*ready, result, packed);
-    CountAnswer(*ready, result, body.status().code(), context.loop->Now() - arrived,
-                /*rest=*/false);
     ReplyGrpc(*exchange, body.status(), body.ok() ? *std::move(body) : std::string(),
               result.retry_after);
   };
@@ -150,10 +141,8 @@ void PredictRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
   const bool cors = options.rest_api_enable_cors_support;
   const absl::Time arrived = exchange->head().arrived;
   bool row_format = true;
-  absl::StatusOr<Ready> prepared =
-      PrepareRest(context, exchange->head(), exchange->body(), route, &row_format);
+  absl::StatusOr<Ready> prepared = PrepareRest(context, *exchange, route, &row_format);
   if (!prepared.ok()) {
-    MetricsOf(context, route.model).CountAnswer(prepared.status().code(), {}, /*rest=*/true);
     ReplyJsonError(*exchange, prepared.status(), cors, RetryAfterOf(prepared.status(), {}));
     return;
   }
@@ -162,11 +151,8 @@ void PredictRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
                                    ? absl::Milliseconds(options.rest_api_timeout_in_ms)
                                    : limits::kDeadlineDefault;
   Submission submission = MakeSubmission(exchange, ready, arrived + limit);
-  submission.done = [&context, exchange, ready, arrived, row_format,
-                     cors](const sched::CallResult& result) {
+  submission.done = [exchange, ready, row_format, cors](const sched::CallResult& result) {
     absl::StatusOr<std::string> body = EncodeRest(*ready, result, row_format);
-    CountAnswer(*ready, result, body.status().code(), context.loop->Now() - arrived,
-                /*rest=*/true);
     if (body.ok()) {
       ReplyJson(*exchange, *std::move(body), cors);
     } else {

@@ -70,7 +70,8 @@ void Preflight(Exchange& exchange, bool cors) {
   const std::string_view origin = exchange.head().Find("origin").value_or("");
   const bool web = origin.find("http://") != std::string_view::npos ||
                    origin.find("https://") != std::string_view::npos;
-  Answer answer{.status = web ? 200 : 400};
+  Answer answer{.status = web ? 200 : 400,
+                .code = web ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument};
   if (cors) {
     answer.headers = {{"access-control-allow-origin", "*"},
                       {"access-control-allow-methods", "POST, GET"},

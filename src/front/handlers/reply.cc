@@ -30,6 +30,15 @@ std::vector<Header> JsonHeaders(bool cors) {
   return headers;
 }
 
+// The code that is nearest to a status that was chosen without one.
+absl::StatusCode CodeOf(int http_status) {
+  if (http_status < 400) return absl::StatusCode::kOk;
+  if (http_status == 404) return absl::StatusCode::kNotFound;
+  if (http_status == 501) return absl::StatusCode::kUnimplemented;
+  if (http_status == 503) return absl::StatusCode::kUnavailable;
+  return http_status < 500 ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kInternal;
+}
+
 }  // namespace
 
 void ReplyGrpc(Exchange& exchange, const absl::Status& status, std::string message,
@@ -48,6 +57,7 @@ void ReplyJson(Exchange& exchange, std::string body, bool cors) {
 void ReplyJsonError(Exchange& exchange, const absl::Status& status, bool cors,
                     absl::Duration retry_after) {
   Answer answer{.status = wire::HttpStatus(status.code()),
+                .code = status.code(),
                 .headers = JsonHeaders(cors),
                 .body = wire::PrintError(base::Message(status))};
   if (retry_after > absl::ZeroDuration()) {
@@ -59,12 +69,15 @@ void ReplyJsonError(Exchange& exchange, const absl::Status& status, bool cors,
 }
 
 void ReplyJsonError(Exchange& exchange, int http_status, std::string_view message, bool cors) {
-  exchange.Send(
-      {.status = http_status, .headers = JsonHeaders(cors), .body = wire::PrintError(message)});
+  exchange.Send({.status = http_status,
+                 .code = CodeOf(http_status),
+                 .headers = JsonHeaders(cors),
+                 .body = wire::PrintError(message)});
 }
 
 void ReplyText(Exchange& exchange, int http_status, std::string body) {
   exchange.Send({.status = http_status,
+                 .code = CodeOf(http_status),
                  .headers = {{"content-type", "text/plain"}},
                  .body = std::move(body)});
 }

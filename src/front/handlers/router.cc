@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "front/grpc.h"
+#include "front/handlers/account.h"
 #include "front/handlers/authorize.h"
 #include "front/handlers/models.h"
 #include "front/handlers/predict.h"
@@ -21,20 +22,25 @@ namespace tensord::front {
 namespace {
 
 using Message = std::span<const std::byte>;
+using obs::Method;
 using GrpcHandler = void (*)(LoopContext&, std::shared_ptr<Exchange>, const GrpcHead&, Message);
 
 struct GrpcMethod {
   std::string_view service;
   std::string_view method;
+  Method kind;
   GrpcHandler handler;
 };
 
 constexpr std::array kGrpcMethods = {
-    GrpcMethod{"tensorflow.serving.PredictionService", "Predict", PredictGrpc},
-    GrpcMethod{"tensorflow.serving.PredictionService", "GetModelMetadata", MetadataGrpc},
-    GrpcMethod{"tensorflow.serving.ModelService", "GetModelStatus", StatusGrpc},
-    GrpcMethod{"tensorflow.serving.ModelService", "HandleReloadConfigRequest", ReloadGrpc},
-    GrpcMethod{"grpc.health.v1.Health", "Check", HealthCheckGrpc},
+    GrpcMethod{"tensorflow.serving.PredictionService", "Predict", Method::kPredict, PredictGrpc},
+    GrpcMethod{"tensorflow.serving.PredictionService", "GetModelMetadata",
+               Method::kGetModelMetadata, MetadataGrpc},
+    GrpcMethod{"tensorflow.serving.ModelService", "GetModelStatus", Method::kGetModelStatus,
+               StatusGrpc},
+    GrpcMethod{"tensorflow.serving.ModelService", "HandleReloadConfigRequest", Method::kReload,
+               ReloadGrpc},
+    GrpcMethod{"grpc.health.v1.Health", "Check", Method::kProbe, HealthCheckGrpc},
 };
 
 const GrpcMethod* FindMethod(const GrpcHead& head) {
@@ -42,6 +48,27 @@ const GrpcMethod* FindMethod(const GrpcHead& head) {
     if (row.method == head.method && row.service == head.service) return &row;
   }
   return nullptr;
+}
+
+Method MethodOf(wire::RestKind kind) {
+  switch (kind) {
+    case wire::RestKind::kPredict:
+      return Method::kPredict;
+    case wire::RestKind::kClassify:
+      return Method::kClassify;
+    case wire::RestKind::kRegress:
+      return Method::kRegress;
+    case wire::RestKind::kStatus:
+      return Method::kGetModelStatus;
+    case wire::RestKind::kMetadata:
+      return Method::kGetModelMetadata;
+    case wire::RestKind::kPreflight:
+      return Method::kPreflight;
+    case wire::RestKind::kBad:
+    case wire::RestKind::kOutside:
+      break;
+  }
+  return Method::kOther;
 }
 
 std::string_view PathOf(std::string_view target) { return target.substr(0, target.find('?')); }
@@ -56,21 +83,27 @@ Router::Router(ServerContext* server, loop::EventLoop* loop) {
 
 void Router::OnHead(Exchange& exchange) {
   if (!IsGrpc(exchange.head())) return;
+  exchange.trace().grpc = true;
   const absl::StatusOr<GrpcHead> head = ParseGrpcHead(exchange.head());
   if (!head.ok()) return ReplyGrpc(exchange, head.status());
-  if (FindMethod(*head) == nullptr) {
+  exchange.trace().deadline = head->deadline;
+  if (const GrpcMethod* method = FindMethod(*head); method != nullptr) {
+    exchange.trace().method = method->kind;
+  } else {
     ReplyGrpc(exchange, absl::UnimplementedError(base::Cat("this server has no method ",
                                                            head->service, "/", head->method)));
   }
 }
 
 void Router::OnRequest(std::shared_ptr<Exchange> exchange) {
-  if (IsGrpc(exchange->head())) {
+  if (exchange->trace().grpc) {
     OnGrpc(std::move(exchange));
   } else {
     OnHttp(std::move(exchange));
   }
 }
+
+void Router::OnDone(const Ending& ending) { Account(context_, ending); }
 
 void Router::OnGrpc(std::shared_ptr<Exchange> exchange) {
   const absl::StatusOr<GrpcHead> head = ParseGrpcHead(exchange->head());
@@ -84,10 +117,12 @@ void Router::OnGrpc(std::shared_ptr<Exchange> exchange) {
 void Router::OnHttp(std::shared_ptr<Exchange> exchange) {
   const RequestHead& head = exchange->head();
   const std::string_view path = PathOf(head.target);
+  const std::string& metrics_path = context_.server->metrics_path;
+  const bool metrics = !metrics_path.empty() && path == metrics_path;
+  if (path == "/livez" || path == "/readyz" || metrics) exchange->trace().method = Method::kProbe;
   if (path == "/livez") return LiveProbe(*exchange);
   if (path == "/readyz") return ReadyProbe(context_, *exchange);
-  const std::string& metrics_path = context_.server->metrics_path;
-  if (!metrics_path.empty() && path == metrics_path) {
+  if (metrics) {
     if (path != head.target) {
       return ReplyText(*exchange, 400, base::Cat("Unexpected path: ", head.target, "\n"));
     }
@@ -100,6 +135,8 @@ void Router::OnRest(std::shared_ptr<Exchange> exchange) {
   const RequestHead& head = exchange->head();
   const bool cors = context_.server->options->rest_api_enable_cors_support;
   const wire::RestRoute route = wire::ParseRestRoute(head.method, head.target);
+  exchange->trace().method = MethodOf(route.kind);
+  exchange->trace().model = route.model;
   switch (route.kind) {
     case wire::RestKind::kPredict:
       return PredictRest(context_, std::move(exchange), route);

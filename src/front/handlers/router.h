@@ -19,6 +19,7 @@ class Router final : public Service {
   // Everything before the body: a call that its head already refuses is answered at once.
   void OnHead(Exchange& exchange) override;
   void OnRequest(std::shared_ptr<Exchange> exchange) override;
+  void OnDone(const Ending& ending) override;
 
   // What is served from now on.
   void SetSnapshot(std::shared_ptr<const models::Snapshot> snapshot) {

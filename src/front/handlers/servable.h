@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "loop/event_loop.h"
-#include "obs/metrics.h"
+#include "obs/request_metrics.h"
 #include "sched/version_queue.h"
 #include "tensor/signature.h"
 
@@ -27,7 +29,8 @@ struct Servable {
   loop::EventLoop* home = nullptr;
   sched::VersionQueue* queue = nullptr;  // On the home loop only; null once it has gone.
   obs::ModelMetrics* metrics = nullptr;
-  prometheus::Histogram* queue_wait = nullptr;  // Microseconds.
+  std::shared_ptr<obs::VersionMetrics> version_metrics;
+  std::vector<obs::SignatureMetrics*> signature_metrics;  // By index in `signatures`.
 };
 
 }  // namespace tensord::front

@@ -3,6 +3,7 @@
 
 #include "front/handlers/submit.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -41,6 +42,23 @@ sched::CallResult Gone(const Servable& servable) {
   return result;
 }
 
+// The stamps of the stages between parsing and writing: one look at the clock at either end, and
+// the queue's own time between them.
+void StampSubmitted(const Submission& submission) {
+  Trace& trace = submission.exchange->trace();
+  trace.parsed = submission.exchange->loop().ClockNow();
+  trace.rows = std::max<int64_t>(0, submission.call.rows);
+}
+
+void Answer(Holder& holder, sched::CallResult result) {
+  Trace& trace = holder.exchange->trace();
+  trace.answered = holder.exchange->loop().ClockNow();
+  trace.started = holder.exchange->head().arrived + result.queued;
+  trace.run_time = result.run_time;
+  trace.batch_rows = result.batch_rows;
+  holder.done(std::move(result));
+}
+
 // On the home loop.
 void CancelAt(const Servable& servable, sched::CallId id) {
   if (servable.queue != nullptr) servable.queue->Cancel(id);
@@ -52,7 +70,7 @@ void SubmitHere(Submission submission) {
   std::shared_ptr<Holder> holder = Hold(&submission, /*same_loop=*/true);
   sched::Call call = std::move(submission.call);
   call.keep = holder;
-  call.done = [holder](sched::CallResult result) { holder->done(std::move(result)); };
+  call.done = [holder](sched::CallResult result) { Answer(*holder, std::move(result)); };
   const sched::CallId id = queue->Submit(std::move(call));
   submission.exchange->OnCancel([id, servable = submission.servable] { CancelAt(*servable, id); });
 }
@@ -73,8 +91,9 @@ void SubmitThere(Submission submission) {
   sched::Call call = std::move(submission.call);
   call.keep = holder;
   call.done = [&here, holder = std::move(holder)](sched::CallResult result) {
-    loop::PostOrDie(
-        here, [holder, result = std::move(result)]() mutable { holder->done(std::move(result)); });
+    loop::PostOrDie(here, [holder, result = std::move(result)]() mutable {
+      Answer(*holder, std::move(result));
+    });
   };
   loop::PostOrDie(home, [ticket, servable, call = std::move(call)]() mutable {
     if (servable->queue == nullptr) return call.done(Gone(*servable));
@@ -85,6 +104,7 @@ void SubmitThere(Submission submission) {
 }  // namespace
 
 void Submit(Submission submission) {
+  StampSubmitted(submission);
   if (submission.servable->home == &submission.exchange->loop()) {
     SubmitHere(std::move(submission));
   } else {

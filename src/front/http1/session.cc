@@ -219,7 +219,7 @@ bool Http1Session::TakeHead() {
 }
 
 void Http1Session::NewCall() {
-  call_ = std::make_shared<Call>(edge().loop, this, edge().budget);
+  call_ = std::make_shared<Call>(edge(), this);
   call_->mutable_head()->arrived = since_;
   call_->mutable_head()->peer = link_->peer();
   framing_ = {.keep_alive = false};
@@ -345,7 +345,7 @@ void Http1Session::InflateSlice() {
 
 void Http1Session::Deliver() {
   Enter(State::kAnswering);
-  edge().service->OnRequest(call_);
+  call_->Deliver();
 }
 
 // Answers in the service's place, and closes: where the next request starts may not be known.
@@ -395,6 +395,7 @@ bool Http1Session::CanDiscardBody() const {
 }
 
 void Http1Session::EndRequest(bool close) {
+  link_->Leaves(call_);
   std::exchange(call_, nullptr)->Abandon();
   first_request_ = false;
   continue_wanted_ = false;

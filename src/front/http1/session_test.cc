@@ -425,7 +425,7 @@ TEST(Http1, ManyTinyChunksAreAnAttack) {
 
 TEST(Http1, AnAnswerCannotSmuggleAHeader) {
   EdgeFixture f;
-  Call call(&f.loop(), nullptr, &f.budget());
+  Call call({.loop = &f.loop(), .service = &f.service(), .budget = &f.budget()}, nullptr);
   call.ReplaceAnswer({.headers = {{"a", "b\r\nset-cookie: c"}}});
   EXPECT_THAT(call.answer().headers[0].second, Not(HasSubstr("\n")));
 }

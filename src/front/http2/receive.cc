@@ -125,7 +125,7 @@ void Http2Session::OnBeginHeaders(const nghttp2_frame& frame) {
     return;
   }
   idle_frames_.Give(1);
-  auto stream = std::make_shared<Http2Stream>(edge().loop, this, edge().budget, id, live_);
+  auto stream = std::make_shared<Http2Stream>(edge(), this, id, live_);
   RequestHead* const head = stream->mutable_head();
   head->protocol = Protocol::kHttp2;
   head->peer = link_->peer();
@@ -315,7 +315,7 @@ void Http2Session::OpenWindow(Http2Stream* stream) {
 
 void Http2Session::EndBody(Http2Stream* stream) {
   if (std::exchange(stream->body_ended, true) || stream->answered()) return;
-  if (!BeginInflate(stream)) edge().service->OnRequest(stream->self());
+  if (!BeginInflate(stream)) stream->Deliver();
 }
 
 // False when there is nothing to inflate.
@@ -390,7 +390,7 @@ void Http2Session::EndInflate(Http2Stream* stream, Inflater::Result result) {
       body->mutable_bytes()[i] = static_cast<std::byte>(length >> (8 * (kGrpcPrefixBytes - 1 - i)));
     }
   }
-  edge().service->OnRequest(stream->self());
+  stream->Deliver();
 }
 
 void Http2Session::Refuse(Http2Stream* stream, const Refusal& refusal) {

@@ -176,8 +176,10 @@ void Http2Session::OnFrameSent(const nghttp2_frame& frame) {
   }
   const bool answers = frame.hd.type == NGHTTP2_HEADERS || frame.hd.type == NGHTTP2_DATA;
   if (!answers || (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) return;
-  const Http2Stream* const stream = FindStream(frame.hd.stream_id);
-  if (stream == nullptr || stream->body_ended) return;
+  Http2Stream* const stream = FindStream(frame.hd.stream_id);
+  if (stream == nullptr) return;
+  link_->Leaves(stream->self());
+  if (stream->body_ended) return;
   // Answered before the request's end: the client need not send the rest (RFC 9113, 8.1).
   nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_NO_ERROR);
 }

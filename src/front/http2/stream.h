@@ -20,9 +20,8 @@ namespace tensord::front {
 class Http2Stream final : public Call {
  public:
   // `live` counts the streams that are alive, open or not.
-  Http2Stream(loop::EventLoop* loop, AnswerTarget* target, base::ByteBudget* budget, int32_t id,
-              std::shared_ptr<size_t> live)
-      : Call(loop, target, budget), id(id), progress(head().arrived), live_(std::move(live)) {
+  Http2Stream(const Edge& edge, AnswerTarget* target, int32_t id, std::shared_ptr<size_t> live)
+      : Call(edge, target), id(id), progress(head().arrived), live_(std::move(live)) {
     ++*live_;
   }
   ~Http2Stream() override { --*live_; }

@@ -1,0 +1,239 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "obs/request_metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/text.h"
+
+namespace tensord::obs {
+namespace {
+
+size_t IndexOf(absl::StatusCode code) {
+  const auto index = static_cast<size_t>(code);
+  return index < kStatusCodes ? index : static_cast<size_t>(absl::StatusCode::kUnknown);
+}
+
+size_t IndexOf(Method method, Transport transport) {
+  return static_cast<size_t>(method) * kTransports + static_cast<size_t>(transport);
+}
+
+bool Infers(Method method) {
+  return method == Method::kPredict || method == Method::kClassify || method == Method::kRegress;
+}
+
+// What the original counts as a request.
+bool InRequestCount(Method method, Transport transport) {
+  if (Infers(method)) return true;
+  return transport == Transport::kRest &&
+         (method == Method::kGetModelStatus || method == Method::kGetModelMetadata ||
+          method == Method::kPreflight);
+}
+
+// The original's word for a call: "Predict" over gRPC, "predict" over REST, nothing for the rest.
+std::string ApiLabel(Method method, Transport transport) {
+  if (!Infers(method)) return "";
+  std::string name(MethodName(method));
+  if (transport == Transport::kRest) name[0] = static_cast<char>(name[0] - 'A' + 'a');
+  return name;
+}
+
+double Microseconds(absl::Duration duration) { return absl::ToDoubleMicroseconds(duration); }
+
+}  // namespace
+
+// ---- A signature -----------------------------------------------------------------------------
+
+SignatureMetrics::SignatureMetrics(Metrics* metrics, std::string model, std::string version,
+                                   std::string signature)
+    : metrics_(metrics),
+      model_(std::move(model)),
+      version_(std::move(version)),
+      signature_(std::move(signature)) {}
+
+SignatureMetrics::~SignatureMetrics() {
+  for (const std::atomic<Cells*>& at : cells_) {
+    const std::unique_ptr<Cells> cells(at.load());
+    if (cells == nullptr) continue;
+    for (const Cell& cell : *cells) {
+      if (cell.requests.get() != nullptr) metrics_->Remove(Metric::kRequests, cell.requests.get());
+      if (cell.time.get() != nullptr) metrics_->Remove(Metric::kRequestTime, cell.time.get());
+    }
+  }
+}
+
+SignatureMetrics::Cells& SignatureMetrics::CellsOf(Method method, Transport transport) {
+  std::atomic<Cells*>& at = cells_[IndexOf(method, transport)];
+  Cells* cells = at.load(std::memory_order_acquire);
+  if (cells != nullptr) return *cells;
+  base::MutexLock lock(&mu_);
+  cells = at.load(std::memory_order_acquire);
+  if (cells == nullptr) {
+    cells = std::make_unique<Cells>().release();  // The destructor takes it back.
+    at.store(cells, std::memory_order_release);
+  }
+  return *cells;
+}
+
+void SignatureMetrics::Count(const RequestFacts& facts) {
+  Cell& cell = CellsOf(facts.method, facts.transport)[IndexOf(facts.code)];
+  const auto labels = [this, &facts] {
+    return std::vector<std::string>{model_,
+                                    version_,
+                                    signature_,
+                                    std::string(MethodName(facts.method)),
+                                    std::string(TransportName(facts.transport)),
+                                    std::string(StatusLabel(facts.code))};
+  };
+  cell.requests.Get([&]() -> auto& { return metrics_->Counter(Metric::kRequests, labels()); })
+      .Increment();
+  cell.time.Get([&]() -> auto& { return metrics_->Histogram(Metric::kRequestTime, labels()); })
+      .Observe(Microseconds(facts.total));
+}
+
+// ---- A version -------------------------------------------------------------------------------
+
+VersionMetrics::VersionMetrics(Metrics* metrics, std::string model, std::string version)
+    : metrics_(metrics), model_(std::move(model)), version_(std::move(version)) {}
+
+VersionMetrics::~VersionMetrics() {
+  const auto remove = [this](Metric metric, const Lazy<prometheus::Histogram>& series) {
+    if (series.get() != nullptr) metrics_->Remove(metric, series.get());
+  };
+  for (const auto& stages : stages_) {
+    for (const auto& stage : stages) remove(Metric::kStageTime, stage);
+  }
+  remove(Metric::kQueueWait, queue_wait_);
+  remove(Metric::kBatchRows, batch_rows_);
+}
+
+SignatureMetrics* VersionMetrics::Signature(const std::string& name) {
+  base::MutexLock lock(&mu_);
+  std::unique_ptr<SignatureMetrics>& signature = signatures_[name];
+  if (signature == nullptr) {
+    signature = std::make_unique<SignatureMetrics>(metrics_, model_, version_, name);
+  }
+  return signature.get();
+}
+
+void VersionMetrics::CountStages(Transport transport,
+                                 const std::array<absl::Duration, kStages>& stages) {
+  auto& series = stages_[static_cast<size_t>(transport)];
+  for (size_t i = 0; i < kStages; ++i) {
+    series[i]
+        .Get([&]() -> auto& {
+          return metrics_->Histogram(Metric::kStageTime,
+                                     {model_, version_, std::string(TransportName(transport)),
+                                      std::string(StageName(static_cast<Stage>(i)))});
+        })
+        .Observe(Microseconds(stages[i]));
+  }
+}
+
+void VersionMetrics::CountQueueWait(absl::Duration wait) {
+  queue_wait_
+      .Get([&]() -> auto& {
+        return metrics_->Histogram(Metric::kQueueWait, {model_, version_});
+      })
+      .Observe(Microseconds(wait));
+}
+
+void VersionMetrics::CountRun(int64_t rows) {
+  batch_rows_
+      .Get([&]() -> auto& {
+        return metrics_->Histogram(Metric::kBatchRows, {model_, version_});
+      })
+      .Observe(static_cast<double>(rows));
+}
+
+// ---- A model ---------------------------------------------------------------------------------
+
+ModelMetrics::ModelMetrics(Metrics* metrics, std::string model)
+    : metrics_(metrics), model_(std::move(model)), versionless_(metrics, model_, "") {}
+
+void ModelMetrics::Count(const RequestFacts& facts) {
+  if (InRequestCount(facts.method, facts.transport)) {
+    request_count_[IndexOf(facts.code)]
+        .Get([&]() -> auto& {
+          return metrics_->Counter(Metric::kRequestCount,
+                                   {model_, std::string(StatusLabel(facts.code))});
+        })
+        .Increment();
+  }
+  if (facts.code != absl::StatusCode::kOk) return;
+  CountLatency(facts);
+  if (facts.method == Method::kMultiInference) CountExamples(facts.rows);
+}
+
+void ModelMetrics::CountLatency(const RequestFacts& facts) {
+  if (InRequestCount(facts.method, facts.transport)) {
+    latency_[IndexOf(facts.method, facts.transport)]
+        .Get([&]() -> auto& {
+          return metrics_->Histogram(Metric::kRequestLatency,
+                                     {model_, ApiLabel(facts.method, facts.transport),
+                                      facts.transport == Transport::kGrpc ? "GRPC" : "REST"});
+        })
+        .Observe(Microseconds(facts.total));
+  }
+  if (!facts.run_time) return;
+  runtime_latency_[static_cast<size_t>(facts.method)]
+      .Get([&]() -> auto& {
+        return metrics_->Histogram(Metric::kRuntimeLatency,
+                                   {model_, std::string(MethodName(facts.method)), "TF1"});
+      })
+      .Observe(Microseconds(*facts.run_time));
+}
+
+void ModelMetrics::CountExamples(int64_t rows) {
+  example_counts_
+      .Get([&]() -> auto& { return metrics_->Histogram(Metric::kExampleCounts, {model_}); })
+      .Observe(static_cast<double>(rows));
+  example_count_total_
+      .Get([&]() -> auto& { return metrics_->Counter(Metric::kExampleCountTotal, {model_}); })
+      .Increment(static_cast<double>(rows));
+}
+
+// ---- All -------------------------------------------------------------------------------------
+
+RequestMetrics::RequestMetrics(Metrics* metrics)
+    : metrics_(metrics), unknown_(metrics, std::string("unknown")) {}
+
+ModelMetrics& RequestMetrics::Model(const std::string& model) {
+  base::MutexLock lock(&mu_);
+  const auto at = models_.find(model);
+  if (at != models_.end()) return *at->second;
+  // Reloads can bring ever new names.
+  if (models_.size() >= limits::kMetricModelsMax) return unknown_;
+  return *models_.emplace(model, std::make_unique<ModelMetrics>(metrics_, model)).first->second;
+}
+
+std::shared_ptr<VersionMetrics> RequestMetrics::Version(const std::string& model, int64_t version) {
+  base::MutexLock lock(&mu_);
+  VersionEntry& entry = versions_[{model, version}];
+  if (entry.metrics == nullptr) {
+    entry.metrics = std::make_shared<VersionMetrics>(metrics_, model, base::Cat(version));
+  }
+  entry.age = ++age_;
+  std::shared_ptr<VersionMetrics> metrics = entry.metrics;
+  DropOldVersions();
+  return metrics;
+}
+
+void RequestMetrics::DropOldVersions() {
+  std::vector<decltype(versions_)::iterator> ended;
+  for (auto at = versions_.begin(); at != versions_.end(); ++at) {
+    if (at->second.metrics.use_count() == 1) ended.push_back(at);
+  }
+  if (ended.size() <= limits::kMetricVersionsKept) return;
+  std::ranges::sort(ended, {}, [](const auto& at) { return at->second.age; });
+  ended.resize(ended.size() - limits::kMetricVersionsKept);
+  for (const auto& at : ended) versions_.erase(at);
+}
+
+}  // namespace tensord::obs
