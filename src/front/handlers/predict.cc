@@ -58,8 +58,9 @@ absl::StatusOr<Ready> PrepareRest(const LoopContext& context, Exchange& exchange
                                .version = route.version,
                                .version_label = route.label,
                                .signature_name = json.signature_name};
-  ASSIGN_OR_RETURN(Target target,
-                   FindTarget(context, spec, SignatureWords::kRest, exchange.trace()));
+  absl::StatusOr<Target> found = FindTarget(context, spec, SignatureWords::kRest, exchange.trace());
+  if (!found.ok()) RETURN_IF_ERROR(wire::CheckSyntax(json));
+  ASSIGN_OR_RETURN(Target target, std::move(found));
   ASSIGN_OR_RETURN(tensor::PredictRequest request, wire::JsonTensors(json, target.definition()));
   *row_format = json.row_format;
   return BindTo(std::move(target), std::move(request));

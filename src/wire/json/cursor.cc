@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "wire/json/list_skimmer.h"
 #include "wire/json/number.h"
 
 namespace tensord::wire {
@@ -205,6 +206,20 @@ absl::Status JsonCursor::ReadScalar(JsonKind* kind) {
   }
 }
 
+bool JsonCursor::SkimLists(JsonValue* value) {
+  if (Peek() != '[') return false;
+  ListCounts counts;
+  const char* const after = wire::SkimLists(at_, end_, &counts);
+  if (after == nullptr) return false;
+  value->kind = JsonKind::kArray;
+  value->text = {at_, static_cast<size_t>(after - at_)};
+  value->commas = counts.commas;
+  value->children = counts.outer_commas + 1;
+  value->depth = counts.depth_max;
+  at_ = after;
+  return true;
+}
+
 absl::StatusOr<std::string_view> JsonCursor::ReadName() {
   if (Peek() != '"') return Error("Missing a name for object member.");
   const char* const start = at_;
@@ -262,6 +277,19 @@ absl::StatusOr<JsonCursor::Step> JsonCursor::Close(JsonValue* value) {
                          : "Missing a comma or ] after an array element.");
 }
 
+// Skims the list at at_, which belongs to `value` or is it. Not inside another list, which could
+// not be skimmed either: the same text would be looked at again and again.
+bool JsonCursor::SkimInside(JsonValue* value) {
+  if (lists_ == Lists::kChecked || (!open_.empty() && !open_.back())) return false;
+  JsonValue list;
+  if (!SkimLists(&list)) return false;
+  ++skimmed_;
+  value->commas += list.commas;
+  value->depth = std::max<uint64_t>(value->depth, open_.size() + list.depth);
+  if (open_.empty()) value->children = list.children;
+  return true;
+}
+
 absl::StatusOr<JsonValue> JsonCursor::ReadValue() {
   const char* const start = at_;
   JsonValue value;
@@ -281,7 +309,10 @@ absl::StatusOr<JsonValue> JsonCursor::ReadValue() {
     const bool outermost = open_.empty();
     if (Peek() == '[' || Peek() == '{') {
       kind = Peek() == '[' ? JsonKind::kArray : JsonKind::kObject;
-      ASSIGN_OR_RETURN(step, Open(kind, &value));
+      step = Step::kAfterValue;
+      if (!SkimInside(&value)) {
+        ASSIGN_OR_RETURN(step, Open(kind, &value));
+      }
     } else {
       RETURN_IF_ERROR(ReadScalar(&kind));
       step = Step::kAfterValue;

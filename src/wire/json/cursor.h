@@ -32,8 +32,14 @@ struct JsonValue {
 // Lifetime: the text outlives the cursor and every view it gave.
 class JsonCursor {
  public:
+  // How ReadValue looks at lists that hold neither strings nor objects: kBrackets is for text that
+  // is read strictly later.
+  enum class Lists : uint8_t { kChecked, kBrackets };
+
   explicit JsonCursor(std::string_view text)
       : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()) {}
+
+  void set_lists(Lists lists) { lists_ = lists; }
 
   void SkipSpace() {
     while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
@@ -54,6 +60,12 @@ class JsonCursor {
   // Checks and takes one value of any kind. INVALID_ARGUMENT "JSON Parse error: ..." in
   // rapidjson's words, with the offset.
   absl::StatusOr<JsonValue> ReadValue();
+  // Lists that ReadValue took by their brackets alone.
+  uint64_t skimmed() const { return skimmed_; }
+  // Takes a nest of lists by its brackets alone, at the speed of memory: for text that is read
+  // strictly later. False, with nothing taken, for anything but a nest of lists that has neither
+  // strings nor objects in it and ends within the text.
+  bool SkimLists(JsonValue* value);
   // Checks and takes a member's name, its colon and the white space up to its value. The name comes
   // back with its quotes.
   absl::StatusOr<std::string_view> ReadName();
@@ -67,6 +79,7 @@ class JsonCursor {
   absl::Status Error(std::string_view words) const;
   bool TakePlainNumber();
   Step TakePlainNumbers(JsonValue* value);
+  bool SkimInside(JsonValue* value);
   absl::Status ReadScalar(JsonKind* kind);
   absl::Status ReadString();
   absl::Status ReadEscape();
@@ -79,6 +92,8 @@ class JsonCursor {
   const char* begin_;
   const char* at_;
   const char* end_;
+  Lists lists_ = Lists::kChecked;
+  uint64_t skimmed_ = 0;
   std::vector<bool> open_;  // The arrays (false) and objects (true) around at_, while in ReadValue.
 };
 

@@ -4,8 +4,7 @@
 #include "wire/json/element_writer.h"
 
 #include <cstring>
-#include <limits>
-#include <type_traits>
+#include <span>
 #include <utility>
 
 #include "base/text.h"
@@ -22,23 +21,6 @@ using tensor::DType;
 absl::Status TooLarge(uint64_t bytes, uint64_t bytes_max) {
   return absl::InvalidArgumentError(base::Cat(
       "the tensor needs ", bytes, " bytes where the request's tensors may still take ", bytes_max));
-}
-
-// True when the integer is a T; *value is then set.
-template <typename T>
-bool Narrow(const JsonInteger& integer, T* value) {
-  if (!integer.negative || integer.magnitude == 0) {
-    if (integer.magnitude > static_cast<uint64_t>(std::numeric_limits<T>::max())) return false;
-    *value = static_cast<T>(integer.magnitude);
-    return true;
-  }
-  if constexpr (std::is_signed_v<T>) {
-    // The lowest value's magnitude is one above the highest's.
-    if (integer.magnitude > static_cast<uint64_t>(std::numeric_limits<T>::max()) + 1) return false;
-    *value = static_cast<T>(0 - integer.magnitude);
-    return true;
-  }
-  return false;
 }
 
 bool IsNumberStart(char c) { return (c >= '0' && c <= '9') || c == '-' || c == 'N' || c == 'I'; }
@@ -170,6 +152,42 @@ ElementWriter::AddFunction ElementWriter::AddFunctionOf(DType dtype) {
   }
 }
 
+template <typename T>
+const char* ElementWriter::AddNestOf(const char* at, const char* end, NumberNest* nest) {
+  auto* const first = reinterpret_cast<T*>(fixed_.bytes().data());
+  const std::span<T> room(first + elements_, elements_max_ - elements_);
+  const char* const after = ReadNumberNest(at, end, room, nest);
+  if (after != nullptr) elements_ += nest->elements;
+  return after;
+}
+
+ElementWriter::AddNestFunction ElementWriter::AddNestFunctionOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat:
+      return &ElementWriter::AddNestOf<float>;
+    case DType::kDouble:
+      return &ElementWriter::AddNestOf<double>;
+    case DType::kInt8:
+      return &ElementWriter::AddNestOf<int8_t>;
+    case DType::kInt16:
+      return &ElementWriter::AddNestOf<int16_t>;
+    case DType::kInt32:
+      return &ElementWriter::AddNestOf<int32_t>;
+    case DType::kInt64:
+      return &ElementWriter::AddNestOf<int64_t>;
+    case DType::kUint8:
+      return &ElementWriter::AddNestOf<uint8_t>;
+    case DType::kUint16:
+      return &ElementWriter::AddNestOf<uint16_t>;
+    case DType::kUint32:
+      return &ElementWriter::AddNestOf<uint32_t>;
+    case DType::kUint64:
+      return &ElementWriter::AddNestOf<uint64_t>;
+    default:
+      return nullptr;
+  }
+}
+
 absl::StatusOr<ElementWriter> ElementWriter::Make(DType dtype, uint64_t elements_max,
                                                   uint64_t bytes_max) {
   const uint64_t element_bytes =
@@ -179,6 +197,7 @@ absl::StatusOr<ElementWriter> ElementWriter::Make(DType dtype, uint64_t elements
   }
   ElementWriter writer(dtype, elements_max);
   writer.add_ = AddFunctionOf(dtype);
+  writer.add_nest_ = AddNestFunctionOf(dtype);
   if (dtype != DType::kString) writer.fixed_ = tensor::Buffer(elements_max * element_bytes);
   return writer;
 }

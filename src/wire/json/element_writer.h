@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "tensor/tensor.h"
+#include "wire/json/number_nest.h"
 
 namespace tensord::wire {
 
@@ -34,6 +35,11 @@ class ElementWriter {
   // REQUIRES: fewer than elements_max were added.
   const char* Add(const char* at, const char* end) { return (this->*add_)(at, end); }
   Problem problem() const { return problem_; }
+  // Takes a whole nest of lists of plain numbers at once (number_nest.h). Null when it is not one
+  // of those, or does not fit the room that is left: nothing was added then.
+  const char* AddNest(const char* at, const char* end, NumberNest* nest) {
+    return add_nest_ == nullptr ? nullptr : (this->*add_nest_)(at, end, nest);
+  }
 
   tensor::DType dtype() const { return dtype_; }
   uint64_t elements() const { return elements_; }
@@ -44,11 +50,16 @@ class ElementWriter {
 
  private:
   using AddFunction = const char* (ElementWriter::*)(const char* at, const char* end);
+  using AddNestFunction = const char* (ElementWriter::*)(const char* at, const char* end,
+                                                         NumberNest* nest);
 
   ElementWriter(tensor::DType dtype, uint64_t elements_max)
       : dtype_(dtype), elements_max_(elements_max) {}
 
   static AddFunction AddFunctionOf(tensor::DType dtype);
+  static AddNestFunction AddNestFunctionOf(tensor::DType dtype);
+  template <typename T>
+  const char* AddNestOf(const char* at, const char* end, NumberNest* nest);
   template <typename T>
   const char* AddReal(const char* at, const char* end);
   template <uint16_t (*ToBits)(double)>
@@ -66,6 +77,7 @@ class ElementWriter {
   tensor::DType dtype_;
   uint64_t elements_max_;
   AddFunction add_ = nullptr;
+  AddNestFunction add_nest_ = nullptr;
   Problem problem_ = Problem::kNone;
   uint64_t elements_ = 0;
   tensor::Buffer fixed_;                // Elements of a fixed-width dtype.

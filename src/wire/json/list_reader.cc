@@ -17,6 +17,16 @@ std::string ListReader::path() const {
 }
 
 absl::StatusOr<tensor::Shape> ListReader::Read() {
+  NumberNest nest;
+  if (const char* after = writer_.AddNest(cursor_.at(), cursor_.end(), &nest); after != nullptr) {
+    cursor_.MoveTo(after);
+    elements_ = nest.elements;
+    was_nest_ = true;
+    return tensor::Shape::Make({nest.dims.data(), static_cast<size_t>(nest.rank)});
+  }
+  if (take_ == Take::kNestsStrictly && cursor_.Peek() == '[') {
+    return absl::InvalidArgumentError("not a regular nest of numbers");
+  }
   while (true) {
     if (cursor_.Peek() == '[') {
       RETURN_IF_ERROR(OpenList());

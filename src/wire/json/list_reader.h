@@ -17,13 +17,20 @@ namespace tensord::wire {
 
 // Reads one leaf or one nest of lists as a dense tensor: the first list of each level sets that
 // level's size, all others must agree.
-// The cursor stands at the value, whose text was checked before; afterwards it stands behind it.
+// The cursor stands at the value; afterwards it stands behind it.
 class ListReader {
  public:
-  ListReader(JsonCursor* cursor, ElementWriter* writer) : cursor_(*cursor), writer_(*writer) {}
+  // kAll: the value's text was checked before. kNestsStrictly: it was not, if it is a list; only a
+  // regular nest of plain numbers is read then, and all else is refused without good words.
+  enum class Take : uint8_t { kAll, kNestsStrictly };
+
+  ListReader(JsonCursor* cursor, ElementWriter* writer, Take take)
+      : cursor_(*cursor), writer_(*writer), take_(take) {}
 
   // INVALID_ARGUMENT (UNIMPLEMENTED for dtypes without a JSON form) in the original's words.
   absl::StatusOr<tensor::Shape> Read();
+  // The value was a list that was read strictly.
+  bool was_nest() const { return was_nest_; }
   // Where an error is: "[2][0]".
   std::string path() const;
   // Leaves read. Those beyond the writer's room are counted and dropped: the caller knows by the
@@ -40,6 +47,8 @@ class ListReader {
 
   JsonCursor& cursor_;
   ElementWriter& writer_;
+  const Take take_;
+  bool was_nest_ = false;
   uint64_t elements_ = 0;
   int level_ = 0;                                    // Open lists.
   int rank_ = -1;                                    // Unknown before the first leaf.

@@ -31,6 +31,53 @@ const char* ParseRealAs(const char* at, const char* end, T* value) {
   return result.ptr;
 }
 
+const char* SkipDigits(const char* at, const char* end) {
+  while (at != end && IsDigit(*at)) ++at;
+  return at;
+}
+
+const char* SkipWord(const char* at, const char* end, std::string_view word) {
+  const std::string_view rest(at, static_cast<size_t>(end - at));
+  return rest.substr(0, word.size()) == word ? at + word.size() : nullptr;
+}
+
+// The digits of an integer, without a leading zero; null for another grammar.
+const char* SkipWhole(const char* at, const char* end) {
+  const char* const after = SkipDigits(at, end);
+  return after == at || (*at == '0' && after - at > 1) ? nullptr : after;
+}
+
+// The end of a number by the grammar; null when there is none.
+const char* SkipReal(const char* at, const char* end) {
+  if (at != end && *at == '-') ++at;
+  if (at != end && *at == 'N') return SkipWord(at, end, "NaN");
+  if (at != end && *at == 'I') {
+    const char* const whole = SkipWord(at, end, "Infinity");
+    return whole != nullptr ? whole : SkipWord(at, end, "Inf");
+  }
+  at = SkipWhole(at, end);
+  if (at != nullptr && at != end && *at == '.') {
+    const char* const fraction = at + 1;
+    at = SkipDigits(fraction, end);
+    if (at == fraction) return nullptr;
+  }
+  if (at != nullptr && at != end && (*at == 'e' || *at == 'E')) {
+    ++at;
+    if (at != end && (*at == '+' || *at == '-')) ++at;
+    const char* const exponent = at;
+    at = SkipDigits(exponent, end);
+    if (at == exponent) return nullptr;
+  }
+  return at;
+}
+
+template <typename T>
+const char* ReadCheckedRealAs(const char* at, const char* end, T* value) {
+  const char* const after = SkipReal(at, end);
+  if (after == nullptr || ParseRealAs(at, after, value) != after) return nullptr;
+  return std::isinf(*value) && IsDigit(after[-1]) ? nullptr : after;
+}
+
 // Rounds a finite positive value to a format with that many stored mantissa bits; `bias` is the
 // exponent's. The result may be the pattern of infinity.
 uint16_t RoundTo(double value, int mantissa_bits, int bias) {
@@ -85,6 +132,13 @@ const char* ParseReal(const char* at, const char* end, double* value) {
   return ParseRealAs(at, end, value);
 }
 
+const char* ReadCheckedReal(const char* at, const char* end, float* value) {
+  return ReadCheckedRealAs(at, end, value);
+}
+const char* ReadCheckedReal(const char* at, const char* end, double* value) {
+  return ReadCheckedRealAs(at, end, value);
+}
+
 const char* ParseInteger(const char* at, const char* end, JsonInteger* value) {
   value->negative = at != end && *at == '-';
   if (value->negative) ++at;
@@ -92,6 +146,11 @@ const char* ParseInteger(const char* at, const char* end, JsonInteger* value) {
   const auto result = std::from_chars(at, end, value->magnitude);
   if (result.ec != std::errc() || ContinuesNumber(result.ptr, end)) return nullptr;
   return result.ptr;
+}
+
+const char* ReadCheckedInteger(const char* at, const char* end, JsonInteger* value) {
+  const char* const digits = at != end && *at == '-' ? at + 1 : at;
+  return SkipWhole(digits, end) == nullptr ? nullptr : ParseInteger(at, end, value);
 }
 
 uint16_t HalfBits(double value) { return ToSixteenBits(value, 10, 15); }

@@ -49,19 +49,30 @@ absl::Status TakeMember(std::string_view name, const JsonValue& value, bool* has
   return absl::OkStatus();
 }
 
-// Walks the members of an object that a cursor has checked: visit(name, cursor) takes the value.
+// Walks the members of an object whose names and commas were checked, and stands behind it then:
+// visit(name) takes the value.
 template <typename Visit>
-absl::Status ForEachMember(std::string_view object, Visit visit) {
-  JsonCursor cursor(object);
-  cursor.Take('{');
-  cursor.SkipSpace();
-  while (!cursor.Take('}')) {
-    ASSIGN_OR_RETURN(const std::string_view name, cursor.ReadName());
-    RETURN_IF_ERROR(visit(name, &cursor));
-    cursor.SkipSpace();
-    if (cursor.Take(',')) cursor.SkipSpace();
+absl::Status ForEachMember(JsonCursor* cursor, Visit visit) {
+  cursor->Take('{');
+  cursor->SkipSpace();
+  while (!cursor->Take('}')) {
+    ASSIGN_OR_RETURN(const std::string_view name, cursor->ReadName());
+    RETURN_IF_ERROR(visit(name));
+    cursor->SkipSpace();
+    if (cursor->Take(',')) cursor->SkipSpace();
   }
   return absl::OkStatus();
+}
+
+// The extent of a value that was checked, or whose lists are read strictly afterwards.
+absl::StatusOr<JsonValue> Extent(JsonCursor* cursor) {
+  JsonValue value;
+  if (cursor->SkimLists(&value)) return value;
+  return cursor->ReadValue();
+}
+
+std::string_view Rest(const JsonCursor& cursor) {
+  return {cursor.at(), static_cast<size_t>(cursor.end() - cursor.at())};
 }
 
 // What is being read of one input.
@@ -75,10 +86,19 @@ struct Column {
 
 uint64_t Leaves(const JsonValue& value) { return value.commas + 1; }
 
+// How lists are read, and how many were read strictly.
+struct Reading {
+  ListReader::Take take = ListReader::Take::kAll;
+  uint64_t nests = 0;
+};
+
 class RowReader {
  public:
-  RowReader(const JsonValue& instances, const Signature& signature)
-      : instances_(instances), signature_(signature), columns_(signature.inputs.size()) {
+  RowReader(const JsonValue& instances, const Signature& signature, Reading* reading)
+      : instances_(instances),
+        signature_(signature),
+        reading_(*reading),
+        columns_(signature.inputs.size()) {
     for (size_t i = 0; i < columns_.size(); ++i) columns_[i].input = &signature.inputs[i];
   }
 
@@ -98,6 +118,7 @@ class RowReader {
 
   const JsonValue& instances_;
   const Signature& signature_;
+  Reading& reading_;
   std::vector<Column> columns_;
   size_t next_column_ = 0;  // Members mostly come in one order: look there first.
   int64_t row_ = 0;
@@ -133,7 +154,7 @@ absl::Status RowReader::MakeWriter(const JsonCursor& cursor, Column* column) {
   uint64_t elements = Leaves(instances_);
   if (columns_.size() > 1) {
     JsonCursor ahead = cursor;
-    ASSIGN_OR_RETURN(const JsonValue value, ahead.ReadValue());
+    ASSIGN_OR_RETURN(const JsonValue value, Extent(&ahead));
     elements = std::min(elements, Leaves(value) * instances_.children);
   }
   ASSIGN_OR_RETURN(column->writer,
@@ -156,8 +177,9 @@ absl::Status RowReader::CheckRow(const Column& column, const Shape& shape,
 
 absl::Status RowReader::ReadValue(JsonCursor* cursor, Column* column) {
   if (!column->writer.has_value()) RETURN_IF_ERROR(MakeWriter(*cursor, column));
-  ListReader reader(cursor, &*column->writer);
+  ListReader reader(cursor, &*column->writer, reading_.take);
   const absl::StatusOr<Shape> shape = reader.Read();
+  if (reader.was_nest()) ++reading_.nests;
   if (!shape.ok()) {
     return absl::Status(shape.status().code(),
                         base::Cat(base::Message(shape.status()), " (at ", "instances[", row_, "]",
@@ -172,10 +194,8 @@ absl::Status RowReader::ReadValue(JsonCursor* cursor, Column* column) {
 }
 
 absl::Status RowReader::ReadPlainRow(JsonCursor* cursor) {
-  if (cursor->Peek() == '{') {
-    JsonCursor ahead = *cursor;
-    ASSIGN_OR_RETURN(const JsonValue value, ahead.ReadValue());
-    if (Base64Member(value.text).empty()) return Misplaced("value/list", "object");
+  if (cursor->Peek() == '{' && Base64Member(Rest(*cursor)).empty()) {
+    return Misplaced("value/list", "object");
   }
   absl::Status status = ReadValue(cursor, &columns_.front());
   if (status.ok()) return status;
@@ -201,21 +221,19 @@ absl::Status RowReader::ReadMember(std::string_view name, JsonCursor* cursor) {
 }
 
 absl::Status RowReader::ReadObjectRow(JsonCursor* cursor) {
-  JsonCursor ahead = *cursor;
-  ASSIGN_OR_RETURN(const JsonValue object, ahead.ReadValue());
-  if (object.kind != JsonKind::kObject || !Base64Member(object.text).empty()) {
+  if (cursor->Peek() != '{' || !Base64Member(Rest(*cursor)).empty()) {
     return Misplaced("object", "list");
   }
-  RETURN_IF_ERROR(ForEachMember(object.text, [this](std::string_view name, JsonCursor* member) {
-    return ReadMember(name, member);
-  }));
+  const char* const start = cursor->at();
+  RETURN_IF_ERROR(ForEachMember(
+      cursor, [this, cursor](std::string_view name) { return ReadMember(name, cursor); }));
+  const std::string_view object(start, static_cast<size_t>(cursor->at() - start));
   for (const Column& column : columns_) {
     if (column.rows == row_ + 1) continue;
     return absl::InvalidArgumentError(
         base::Cat("Failed to process element: ", row_, " of 'instances' list. JSON object: ",
-                  JsonExcerpt(object.text), " keys must be equal to: ", InputNames()));
+                  JsonExcerpt(object), " keys must be equal to: ", InputNames()));
   }
-  cursor->MoveTo(ahead.at());
   return absl::OkStatus();
 }
 
@@ -225,9 +243,7 @@ absl::Status RowReader::ReadRows() {
   cursor.SkipSpace();
   bool objects = false;
   if (cursor.Peek() == '{') {
-    JsonCursor ahead = cursor;
-    ASSIGN_OR_RETURN(const JsonValue first, ahead.ReadValue());
-    objects = Base64Member(first.text).empty();
+    objects = Base64Member(Rest(cursor)).empty();
   } else if (columns_.size() > 1) {
     return absl::InvalidArgumentError(
         "instances is a plain list, but expecting list of objects as multiple input tensors "
@@ -270,13 +286,14 @@ absl::StatusOr<tensor::PredictRequest> RowReader::Read() {
   return request;
 }
 
-absl::Status ReadColumn(const JsonValue& value, const Endpoint& input, uint64_t* bytes_left,
-                        tensor::PredictRequest* request) {
+absl::Status ReadColumn(const JsonValue& value, const Endpoint& input, Reading* reading,
+                        uint64_t* bytes_left, tensor::PredictRequest* request) {
   JsonCursor cursor(value.text);
   ASSIGN_OR_RETURN(ElementWriter writer,
                    ElementWriter::Make(input.dtype, Leaves(value), *bytes_left));
-  ListReader reader(&cursor, &writer);
+  ListReader reader(&cursor, &writer, reading->take);
   const absl::StatusOr<Shape> shape = reader.Read();
+  if (reader.was_nest()) ++reading->nests;
   if (!shape.ok()) {
     return absl::Status(shape.status().code(),
                         base::Cat(base::Message(shape.status()), " (at ", "inputs", reader.path(),
@@ -286,7 +303,7 @@ absl::Status ReadColumn(const JsonValue& value, const Endpoint& input, uint64_t*
 }
 
 absl::StatusOr<tensor::PredictRequest> ReadColumns(const JsonValue& inputs,
-                                                   const Signature& signature) {
+                                                   const Signature& signature, Reading* reading) {
   tensor::PredictRequest request;
   uint64_t bytes_left = limits::kDecodedBytesMax;
   if (inputs.kind != JsonKind::kObject || !Base64Member(inputs.text).empty()) {
@@ -295,26 +312,26 @@ absl::StatusOr<tensor::PredictRequest> ReadColumns(const JsonValue& inputs,
           "inputs is a plain value/list, but expecting an object as multiple input tensors "
           "required as per tensorinfo_map");
     }
-    RETURN_IF_ERROR(ReadColumn(inputs, signature.inputs.front(), &bytes_left, &request));
+    RETURN_IF_ERROR(ReadColumn(inputs, signature.inputs.front(), reading, &bytes_left, &request));
     return request;
   }
   std::vector<std::optional<JsonValue>> values(signature.inputs.size());
-  RETURN_IF_ERROR(
-      ForEachMember(inputs.text, [&](std::string_view name, JsonCursor* cursor) -> absl::Status {
-        ASSIGN_OR_RETURN(const JsonValue value, cursor->ReadValue());
-        const std::string plain = UnescapeJson(name);
-        const int index = signature.InputIndex(plain);
-        if (index >= 0 && !values[static_cast<size_t>(index)].has_value()) {
-          values[static_cast<size_t>(index)] = value;
-        }
-        return absl::OkStatus();
-      }));
+  JsonCursor cursor(inputs.text);
+  RETURN_IF_ERROR(ForEachMember(&cursor, [&](std::string_view name) -> absl::Status {
+    ASSIGN_OR_RETURN(const JsonValue value, Extent(&cursor));
+    const std::string plain = UnescapeJson(name);
+    const int index = signature.InputIndex(plain);
+    if (index >= 0 && !values[static_cast<size_t>(index)].has_value()) {
+      values[static_cast<size_t>(index)] = value;
+    }
+    return absl::OkStatus();
+  }));
   for (size_t i = 0; i < values.size(); ++i) {
     if (!values[i].has_value()) {
       return absl::InvalidArgumentError(
           base::Cat("Missing named input: ", signature.inputs[i].name, " in 'inputs' object."));
     }
-    RETURN_IF_ERROR(ReadColumn(*values[i], signature.inputs[i], &bytes_left, &request));
+    RETURN_IF_ERROR(ReadColumn(*values[i], signature.inputs[i], reading, &bytes_left, &request));
   }
   return request;
 }
@@ -344,9 +361,52 @@ absl::Status CheckTensorKeys(const JsonRequest& request) {
   return absl::OkStatus();
 }
 
-}  // namespace
+absl::StatusOr<tensor::PredictRequest> ReadTensors(const JsonRequest& request,
+                                                   const Signature& signature, Reading* reading) {
+  return request.row_format ? RowReader(*request.instances, signature, reading).Read()
+                            : ReadColumns(*request.inputs, signature, reading);
+}
 
-absl::StatusOr<JsonRequest> ScanJsonRequest(std::string_view body) {
+bool HoldsObjects(const JsonValue& list) {
+  JsonCursor cursor(list.text);
+  cursor.Take('[');
+  cursor.SkipSpace();
+  return cursor.Peek() == '{';
+}
+
+// The rows of an only input as one nest: the usual form of a large body.
+absl::StatusOr<tensor::PredictRequest> ReadPlainRows(const JsonValue& instances,
+                                                     const Endpoint& input, Reading* reading) {
+  tensor::PredictRequest request;
+  uint64_t bytes_left = limits::kDecodedBytesMax;
+  RETURN_IF_ERROR(ReadColumn(instances, input, reading, &bytes_left, &request));
+  return request;
+}
+
+// The tensors of a body whose lists are all regular nests of numbers; none when it has to be read
+// the careful way.
+std::optional<tensor::PredictRequest> ReadNests(const JsonRequest& request,
+                                                const Signature& signature) {
+  if (signature.inputs.empty() || !CheckTensorKeys(request).ok()) return std::nullopt;
+  Reading reading{.take = ListReader::Take::kNestsStrictly};
+  const bool plain_rows = request.row_format && signature.inputs.size() == 1 &&
+                          request.unchecked_lists == 1 && !HoldsObjects(*request.instances);
+  auto tensors = plain_rows ? ReadPlainRows(*request.instances, signature.inputs.front(), &reading)
+                            : ReadTensors(request, signature, &reading);
+  if (!tensors.ok() || reading.nests != request.unchecked_lists) return std::nullopt;
+  return *std::move(tensors);
+}
+
+// How much of the body's syntax is checked.
+enum class Care : uint8_t { kAll, kBracketsOfLists };
+
+// Only the first counts, and only that one is read again.
+bool IsFirstOfTensors(std::string_view name, const JsonRequest& request) {
+  return !request.instances.has_value() && !request.inputs.has_value() &&
+         (IsJsonName(name, "instances") || IsJsonName(name, "inputs"));
+}
+
+absl::StatusOr<JsonRequest> Scan(std::string_view body, Care care) {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (body.substr(0, kByteOrderMark.size()) == kByteOrderMark) {
     body.remove_prefix(kByteOrderMark.size());
@@ -369,6 +429,8 @@ absl::StatusOr<JsonRequest> ScanJsonRequest(std::string_view body) {
   bool more = !cursor.Take('}');
   while (more) {
     ASSIGN_OR_RETURN(const std::string_view name, cursor.ReadName());
+    const bool skim = care == Care::kBracketsOfLists && IsFirstOfTensors(name, request);
+    cursor.set_lists(skim ? JsonCursor::Lists::kBrackets : JsonCursor::Lists::kChecked);
     ASSIGN_OR_RETURN(const JsonValue value, cursor.ReadValue());
     // Bad syntax further on would be reported first, so this error waits.
     const absl::Status status = TakeMember(name, value, &has_signature, &request);
@@ -376,22 +438,43 @@ absl::StatusOr<JsonRequest> ScanJsonRequest(std::string_view body) {
     ASSIGN_OR_RETURN(more, cursor.ReadMemberEnd());
   }
   RETURN_IF_ERROR(bad_signature);
+  request.unchecked_lists = cursor.skimmed();
+  request.body = body;
   request.text = {start, static_cast<size_t>(cursor.at() - start)};
   request.row_format = request.instances.has_value();
   return request;
 }
 
+}  // namespace
+
+absl::StatusOr<JsonRequest> ScanJsonRequest(std::string_view body) {
+  absl::StatusOr<JsonRequest> request = Scan(body, Care::kBracketsOfLists);
+  // Whatever is wrong, bad syntax further to the front is said first.
+  return request.ok() ? std::move(request) : Scan(body, Care::kAll);
+}
+
+absl::Status CheckSyntax(const JsonRequest& request) {
+  return request.unchecked_lists == 0 ? absl::OkStatus() : Scan(request.body, Care::kAll).status();
+}
+
 absl::StatusOr<tensor::PredictRequest> JsonTensors(const JsonRequest& request,
                                                    const Signature& signature) {
+  if (request.unchecked_lists > 0) {
+    if (auto tensors = ReadNests(request, signature)) {
+      tensors->spec.signature_name = request.signature_name;
+      return *std::move(tensors);
+    }
+    ASSIGN_OR_RETURN(const JsonRequest checked, Scan(request.body, Care::kAll));
+    return JsonTensors(checked, signature);
+  }
   if (signature.inputs.empty()) {
     return absl::InvalidArgumentError(
         base::Cat("Failed to get input map for signature: ",
                   request.signature_name.empty() ? "DEFAULT" : request.signature_name));
   }
   RETURN_IF_ERROR(CheckTensorKeys(request));
-  absl::StatusOr<tensor::PredictRequest> tensors =
-      request.row_format ? RowReader(*request.instances, signature).Read()
-                         : ReadColumns(*request.inputs, signature);
+  Reading reading;
+  absl::StatusOr<tensor::PredictRequest> tensors = ReadTensors(request, signature, &reading);
   if (tensors.ok()) tensors->spec.signature_name = request.signature_name;
   return tensors;
 }

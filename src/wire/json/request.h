@@ -16,20 +16,27 @@
 // is: scan, look up the model and the signature, then read the tensors.
 namespace tensord::wire {
 
-// A body whose syntax was checked and whose members were found. Of members with one name the first
-// counts, as in the original.
-// Lifetime: the views are into the body.
+// A body whose members were found, and whose syntax was checked but for `unchecked_lists`. Of
+// members with one name the first counts, as in the original. Lifetime: the views are into the
+// body.
 struct JsonRequest {
   std::string signature_name;  // Empty when not given.
   bool row_format = false;     // "instances" was given: the answer has "predictions".
   std::string_view text;       // The whole object.
   std::optional<JsonValue> instances;
   std::optional<JsonValue> inputs;
+  // Of so many lists, which may be large, only the brackets were looked at. JsonTensors reads them
+  // strictly; who answers with another error first asks CheckSyntax.
+  uint64_t unchecked_lists = 0;
+  std::string_view body;
 };
 
 // INVALID_ARGUMENT for bad syntax, a body that is not an object, or a signature_name that is no
 // string. Bytes behind the object are ignored, and so is a byte order mark before it.
 absl::StatusOr<JsonRequest> ScanJsonRequest(std::string_view body);
+
+// The error that bad syntax anywhere in the body gives, which comes before all others.
+absl::Status CheckSyntax(const JsonRequest& request);
 
 // Reads the tensors into their final bytes. The request's spec holds the signature's name only.
 // INVALID_ARGUMENT (UNIMPLEMENTED for dtypes that JSON has no form for), in the original's words

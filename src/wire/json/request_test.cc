@@ -193,5 +193,72 @@ TEST(Half, TiesGoToEven) {
   EXPECT_EQ(HalfBits(std::ldexp(1.5, -25)), 1);
 }
 
+// What the quick way takes and what it leaves to the careful way must not differ to a client.
+TEST(JsonRequest, BadSyntaxIsFoundWhereverItStands) {
+  const tensor::Signature signature = SignatureOf("x:float");
+  for (const char* body : {
+           R"({"instances": [1 2]})",
+           R"({"instances": [1,]})",
+           R"({"instances": [01]})",
+           R"({"instances": [1]]})",
+           R"({"instances": [[1, 2], [3, .4]]})",
+           R"({"instances": [1], "instances": [1 2]})",
+           R"({"instances": [1], "inputs": [1 2]})",
+           R"({"instances": [1], "other": [1 2]})",
+           R"({"instances": [[1], [nul]]})",
+           R"({"instances": [1, 1e400]})",
+       }) {
+    const auto request = Parse(body, signature);
+    ASSERT_FALSE(request.ok()) << body;
+    EXPECT_THAT(std::string(base::Message(request.status())), HasSubstr("JSON Parse error"))
+        << body;
+    const auto scanned = ScanJsonRequest(body);
+    EXPECT_FALSE(scanned.ok() && CheckSyntax(*scanned).ok()) << body;
+  }
+}
+
+TEST(JsonRequest, BothWaysOfReadingAgree) {
+  const tensor::Signature one = SignatureOf("x:float");
+  const tensor::Signature two = SignatureOf("x:float y:int32");
+  const std::vector<std::pair<const tensor::Signature*, std::string>> bodies = {
+      {&one, R"({"instances":[1, 2.5, -3]})"},
+      {&one, R"({"instances":[[1,2],[3,4]]})"},
+      {&one, R"({"instances":[[1,2],[3]]})"},
+      {&one, R"({"instances":[[[1e3]],[[NaN]]]})"},
+      {&one, R"({"instances":[[],[]]})"},
+      {&one, R"({"instances":[1,[2]]})"},
+      {&one, R"({"instances":[1e39]})"},
+      {&one, R"({"instances":[{"x":[1,2]},{"x":[3,4]}]})"},
+      {&one, R"({"instances":[{"x":[1,2]},{"x":[3]}]})"},
+      {&one, R"({"instances":[{"x":1},{"x":2}]})"},
+      {&one, R"({"instances":[{"x":[1]},{"x":["a"]}]})"},
+      {&one, R"({"inputs":{"x":[[1,2],[3,4]]}})"},
+      {&one, R"({"inputs":[[1,2],[3,4]]})"},
+      {&one, R"({"inputs":5})"},
+      {&two, R"({"instances":[{"x":[1,2],"y":3},{"y":4,"x":[5,6]}]})"},
+      {&two, R"({"instances":[{"x":[1,2],"y":[3]},{"y":[4],"x":[5,6]}]})"},
+      {&two, R"({"instances":[{"x":[1,2],"y":[3.5]}]})"},
+      {&two, R"({"inputs":{"x":[1.5],"y":[1,2],"z":[3]}})"},
+      {&two, R"({"inputs":{"x":[1.5],"y":[1,2],"z":["a",{"b":[1]}]}})"},
+  };
+  for (const auto& [signature, body] : bodies) {
+    const auto quick = Parse(body, *signature);
+    auto checked = ScanJsonRequest(body);
+    ASSERT_TRUE(checked.ok()) << body;
+    checked->unchecked_lists = 0;  // As if all of it had been looked at.
+    const auto careful = JsonTensors(*checked, *signature);
+    ASSERT_EQ(quick.status(), careful.status()) << body;
+    if (!quick.ok()) continue;
+    ASSERT_EQ(quick->inputs.size(), careful->inputs.size()) << body;
+    for (size_t i = 0; i < quick->inputs.size(); ++i) {
+      EXPECT_EQ(quick->inputs[i].name, careful->inputs[i].name) << body;
+      EXPECT_EQ(quick->inputs[i].tensor.shape, careful->inputs[i].tensor.shape) << body;
+      EXPECT_TRUE(
+          std::ranges::equal(quick->inputs[i].tensor.bytes, careful->inputs[i].tensor.bytes))
+          << body;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tensord::wire
