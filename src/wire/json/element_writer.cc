@@ -154,9 +154,8 @@ ElementWriter::AddFunction ElementWriter::AddFunctionOf(DType dtype) {
 
 template <typename T>
 const char* ElementWriter::AddNestOf(const char* at, const char* end, NumberNest* nest) {
-  auto* const first = reinterpret_cast<T*>(fixed_.bytes().data());
-  const std::span<T> room(first + elements_, elements_max_ - elements_);
-  const char* const after = ReadNumberNest(at, end, room, nest);
+  const std::span<std::byte> room = fixed_.bytes().subspan(elements_ * sizeof(T));
+  const char* const after = ReadNumberNest<T>(at, end, room, nest);
   if (after != nullptr) elements_ += nest->elements;
   return after;
 }

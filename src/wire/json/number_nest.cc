@@ -3,8 +3,7 @@
 
 #include "wire/json/number_nest.h"
 
-#include <limits>
-#include <type_traits>
+#include <cstring>
 
 #include "wire/json/plain_number.h"
 
@@ -78,9 +77,11 @@ class NestReader {
     const uint64_t first = elements_;
     while (true) {
       SkipSpace();
-      if (elements_ == room_.size()) return false;
-      const char* const after = ReadPlainNumber(at_, end_, &room_[elements_]);
+      if (elements_ == room_.size() / sizeof(T)) return false;
+      T value = 0;
+      const char* const after = ReadPlainNumber(at_, end_, &value);
       if (after == nullptr) return false;
+      std::memcpy(room_.data() + elements_ * sizeof(T), &value, sizeof(T));
       ++elements_;
       at_ = after;
       const char next = TakeNext();
@@ -92,7 +93,7 @@ class NestReader {
 
   const char* at_;
   const char* const end_;
-  const std::span<T> room_;
+  const std::span<std::byte> room_;
   int rank_ = 0;
   uint64_t elements_ = 0;
   std::array<int64_t, limits::kRankMax> dims_{};    // 0 before the level's first list has ended.
@@ -102,13 +103,15 @@ class NestReader {
 }  // namespace
 
 template <typename T>
-const char* ReadNumberNest(const char* at, const char* end, std::span<T> room, NumberNest* nest) {
+const char* ReadNumberNest(const char* at, const char* end, std::span<std::byte> room,
+                           NumberNest* nest) {
   NestReader<T> reader(at, end, room);
   return reader.Read(nest) ? reader.at() : nullptr;
 }
 
-#define TENSORD_INSTANTIATE(T) \
-  template const char* ReadNumberNest<T>(const char*, const char*, std::span<T>, NumberNest*)
+#define TENSORD_INSTANTIATE(T)                                                           \
+  template const char* ReadNumberNest<T>(const char*, const char*, std::span<std::byte>, \
+                                         NumberNest*)
 TENSORD_INSTANTIATE(float);
 TENSORD_INSTANTIATE(double);
 TENSORD_INSTANTIATE(int8_t);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -19,12 +20,13 @@ struct NumberNest {
 };
 
 // Reads a nest of lists of numbers, every list of a level as long as the others and none empty,
-// from the start of [at, end) into `room`: what nearly all bytes of a large body are. One pass; the
-// text need not have been checked before, and is accepted only by the grammar of JsonCursor.
-// Returns the end of the nest. Null for everything else, for whatever reason: it is then read the
-// careful way, which knows more forms and finds the words for what is wrong. T: a 32 or 64 bit
-// float, or an integer.
+// from the start of [at, end) into `room`, as Ts: what nearly all bytes of a large body are. One
+// pass; the text need not have been checked before, and is accepted only by the grammar of
+// JsonCursor. Returns the end of the nest. Null for everything else, for whatever reason: it is
+// then read the careful way, which knows more forms and finds the words for what is wrong. T: a 32
+// or 64 bit float, or an integer.
 template <typename T>
-const char* ReadNumberNest(const char* at, const char* end, std::span<T> room, NumberNest* nest);
+const char* ReadNumberNest(const char* at, const char* end, std::span<std::byte> room,
+                           NumberNest* nest);
 
 }  // namespace tensord::wire

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,11 +25,16 @@ namespace {
 using ::testing::ElementsAre;
 
 template <typename T>
+std::span<std::byte> Room(std::vector<T>* values) {
+  return std::as_writable_bytes(std::span(*values));
+}
+
+template <typename T>
 std::vector<T> ReadAll(const std::string& text, size_t room = 64) {
   std::vector<T> values(room);
   NumberNest nest;
   const char* const after =
-      ReadNumberNest<T>(text.data(), text.data() + text.size(), values, &nest);
+      ReadNumberNest<T>(text.data(), text.data() + text.size(), Room(&values), &nest);
   values.resize(after == nullptr ? 0 : nest.elements);
   EXPECT_TRUE(after == nullptr || after == text.data() + text.size());
   return values;
@@ -37,7 +43,8 @@ std::vector<T> ReadAll(const std::string& text, size_t room = 64) {
 std::vector<int64_t> DimsOf(const std::string& text) {
   std::vector<float> values(64);
   NumberNest nest;
-  if (ReadNumberNest<float>(text.data(), text.data() + text.size(), values, &nest) == nullptr) {
+  if (ReadNumberNest<float>(text.data(), text.data() + text.size(), Room(&values), &nest) ==
+      nullptr) {
     return {};
   }
   return {nest.dims.begin(), nest.dims.begin() + nest.rank};
@@ -89,7 +96,7 @@ TEST(NumberNest, WhatIsNoRegularNestIsLeftToOthers) {
       std::vector<float> values(64);
       NumberNest nest;
       const char* const after =
-          ReadNumberNest<float>(whole.data(), whole.data() + whole.size(), values, &nest);
+          ReadNumberNest<float>(whole.data(), whole.data() + whole.size(), Room(&values), &nest);
       const bool all = after != nullptr &&
                        std::string_view(after).find_first_not_of(' ') == std::string_view::npos;
       EXPECT_FALSE(all) << text;
