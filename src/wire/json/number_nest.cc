@@ -13,7 +13,7 @@ namespace {
 template <typename T>
 class NestReader {
  public:
-  NestReader(const char* at, const char* end, std::span<T> room)
+  NestReader(const char* at, const char* end, std::span<std::byte> room)
       : at_(at), end_(end), room_(room) {}
 
   // False when it is not such a nest; true with at() behind it.
