@@ -116,6 +116,35 @@ def summarise(name, load, engine, served):
     }
 
 
+def micro(name, seconds):
+    """Google Benchmark's rows of one program: CPU a call, and a byte or an item where it says so."""
+    program = ROOT / "build/release/bench/micro" / name
+    command = [program, "--benchmark_format=json", f"--benchmark_min_time={seconds}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = []
+    for row in json.loads(done.stdout)["benchmarks"]:
+        scale = {"ns": 1e-3, "us": 1.0, "ms": 1e3}[row["time_unit"]]
+        items = row.get("items_per_second", 0)
+        rows.append(
+            {
+                "name": row["name"],
+                "cpu_us": row["cpu_time"] * scale,
+                "cpu_ns_per_item": 1e9 / items if items else None,
+            }
+        )
+    return rows
+
+
+def micro_table(rows):
+    lines = [f"{'in one process':32} {'CPU us':>10} {'ns an item':>11}"]
+    for row in rows:
+        item = row["cpu_ns_per_item"]
+        lines.append(
+            f"{row['name']:32} {row['cpu_us']:10.2f} {'' if item is None else f'{item:11.1f}'}"
+        )
+    return "\n".join(lines)
+
+
 def machine():
     model = "unknown CPU"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -162,8 +191,10 @@ def main():
         f"{options.rounds} rounds of {options.seconds:g} s; server and client share the CPUs\n"
     )
     print(table(rows))
+    parts = micro("json_bench", 0.5) + micro("sched_bench", 0.2)
+    print("\n" + micro_table(parts))
     RESULTS.mkdir(parents=True, exist_ok=True)
-    document = {"machine": facts, "rows": rows}
+    document = {"machine": facts, "rows": rows, "micro": parts}
     (RESULTS / "latest.json").write_text(json.dumps(document, indent=2) + "\n")
 
 

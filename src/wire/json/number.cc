@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "fast_float/fast_float.h"
+#include "wire/json/float_text.h"
 
 namespace tensord::wire {
 namespace {
@@ -175,7 +176,14 @@ float Bfloat16Value(uint16_t bits) {
   return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
 }
 
-void AppendReal(float value, std::string* out) { AppendRealAs(value, out); }
+void AppendReal(float value, std::string* out) {
+  char text[kFloatTextBytes];
+  if (const char* end = PrintUsualFloat(value, text); end != nullptr) {
+    out->append(text, static_cast<size_t>(end - text));
+    return;
+  }
+  AppendRealAs(value, out);
+}
 void AppendReal(double value, std::string* out) { AppendRealAs(value, out); }
 
 }  // namespace tensord::wire

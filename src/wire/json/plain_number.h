@@ -5,6 +5,7 @@
 
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -49,7 +50,7 @@ struct PlainDecimal {
 // than 19 digits, which is what a mantissa holds.
 inline const char* ReadPlainDecimal(const char* at, const char* end, PlainDecimal* out) {
   // So that eight bytes can be looked at wherever a number of this size stands.
-  constexpr ptrdiff_t kBytesAhead = 40;
+  constexpr std::ptrdiff_t kBytesAhead = 40;
   constexpr int kDigitsMax = 19;
   if (end - at < kBytesAhead) return nullptr;
   out->negative = *at == '-';

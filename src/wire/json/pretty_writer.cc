@@ -3,12 +3,19 @@
 
 #include "wire/json/pretty_writer.h"
 
+#include <cstring>
+
+#include "wire/json/number.h"
 #include "wire/json/print.h"
 
 namespace tensord::wire {
+namespace {
+
+constexpr size_t kSpacesPerLevel = 4;
+
+}  // namespace
 
 void PrettyWriter::NewLine() {
-  constexpr size_t kSpacesPerLevel = 4;
   out_.push_back('\n');
   out_.append(levels_.size() * kSpacesPerLevel, ' ');
 }
@@ -26,6 +33,28 @@ std::string* PrettyWriter::BeginValue() {
   }
   ++level.values;
   return &out_;
+}
+
+// What stands between two elements of the innermost array.
+std::string PrettyWriter::Separator() const {
+  if (single_line_) return ", ";
+  return ",\n" + std::string(levels_.size() * kSpacesPerLevel, ' ');
+}
+
+void PrettyWriter::Floats(std::span<const std::byte> floats) {
+  const std::string separator = Separator();
+  for (size_t at = 0; at < floats.size(); at += sizeof(float)) {
+    float value = 0;
+    std::memcpy(&value, floats.data() + at, sizeof(value));
+    if (at == 0) {
+      BeginValue();
+    } else {
+      out_ += separator;
+    }
+    AppendReal(value, &out_);
+  }
+  // BeginValue counted the first one.
+  if (!floats.empty()) levels_.back().values += floats.size() / sizeof(float) - 1;
 }
 
 void PrettyWriter::Start(char bracket, bool is_array) {

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +26,9 @@ class PrettyWriter {
   void String(std::string_view value);
   // Makes ready for a value of any kind, which the caller then appends to out().
   std::string* BeginValue();
+  // For a loop over many elements of the innermost array, each printed by AppendReal: the same as
+  // BeginValue and AppendReal for each.
+  void Floats(std::span<const std::byte> floats);
 
  private:
   struct Level {
@@ -33,6 +38,7 @@ class PrettyWriter {
 
   void Start(char bracket, bool is_array);
   void NewLine();
+  std::string Separator() const;
 
   std::string& out_;
   std::vector<Level> levels_;

@@ -84,7 +84,14 @@ absl::StatusOr<TensorPrinter> TensorPrinter::Make(const NamedTensor& output) {
 void TensorPrinter::Print(int dim, PrettyWriter* writer) {
   if (dim >= tensor_.shape.rank()) return PrintElement(writer);
   writer->StartArray();
-  for (int64_t i = 0; i < tensor_.shape.dim(dim); ++i) Print(dim + 1, writer);
+  const int64_t size = tensor_.shape.dim(dim);
+  if (tensor_.dtype == DType::kFloat && dim + 1 == tensor_.shape.rank()) {
+    const size_t bytes = static_cast<size_t>(size) * sizeof(float);
+    writer->Floats(tensor_.bytes.subspan(next_ * sizeof(float), bytes));
+    next_ += static_cast<size_t>(size);
+  } else {
+    for (int64_t i = 0; i < size; ++i) Print(dim + 1, writer);
+  }
   writer->EndArray();
 }
 
