@@ -117,7 +117,7 @@ def summarise(name, load, engine, served):
 
 
 def micro(name, seconds):
-    """Google Benchmark's rows of one program: CPU a call, and a byte or an item where it says so."""
+    """The rows of one Google Benchmark program: CPU a call, and an item where it counts them."""
     program = ROOT / "build/release/bench/micro" / name
     command = [program, "--benchmark_format=json", f"--benchmark_min_time={seconds}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
