@@ -21,6 +21,7 @@ inline constexpr size_t kInputsMax = 512;        // Named tensors a request; wid
 
 // obs/
 inline constexpr size_t kMetricModelsMax = 20'000;  // Names with series; twice kModelsMax.
+inline constexpr size_t kMetricPathsMax = 1024;     // Version directories with series.
 inline constexpr size_t kMetricVersionsKept = 64;   // Unloaded ones still on the metrics page.
 
 // config/
@@ -180,6 +181,17 @@ inline constexpr double kIdleFramesBurst = 1000;     // PING, SETTINGS, PRIORITY
 inline constexpr double kIdleFramesPerSecond = 500;  // request adds one.
 inline constexpr double kWindowUpdatesBurst = 20'000;      // gRPC sends a few a message; each DATA
 inline constexpr double kWindowUpdatesPerSecond = 20'000;  // frame sent adds some.
+
+// front/: logs of requests
+inline constexpr size_t kAccessLogEntriesMax = 16'384;  // Lines that wait for the disk; some MB.
+inline constexpr size_t kAccessLogTextBytesMax = 1024;  // Of a client's words in a line.
+inline constexpr absl::Duration kAccessLogLookEvery = absl::Seconds(1);  // For a rename.
+inline constexpr uint64_t kRequestLogBytesWaiting = 64 << 20;  // Requests that wait for the disk.
+inline constexpr uint64_t kRecordFileBytesMax = 64 << 20;      // Then a new file.
+inline constexpr absl::Duration kRecordFileAgeMax = absl::Minutes(10);  // Likewise.
+inline constexpr absl::Duration kRecordFileLookEvery = absl::Seconds(5);
+inline constexpr size_t kRecordFilesKept = 64;  // Of one prefix; 4 GB. The oldest go.
+inline constexpr absl::Duration kLogFlushMax = absl::Seconds(2);  // At the end of the process.
 
 // front/
 inline constexpr size_t kHeaderBytesMax = 64 * 1024;   // All headers of a request together.

@@ -93,10 +93,7 @@ absl::StatusOr<ModelEntry> Entry(const tfs::ModelConfig& model, Warnings* warnin
   ASSIGN_OR_RETURN(entry.platform, Platform(model, warnings));
   entry.policy = Policy(model.model_version_policy());
   entry.labels.insert(model.version_labels().begin(), model.version_labels().end());
-  if (model.has_logging_config()) {
-    Warn(warnings, base::Cat("model ", model.name(),
-                             ": logging_config has no effect: requests are not logged yet"));
-  }
+  ASSIGN_OR_RETURN(entry.logging, ToRequestLogging(model));
   return entry;
 }
 

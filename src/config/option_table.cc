@@ -152,6 +152,9 @@ constexpr Option kOptions[] = {
     {"monitoring_config_file", kObservation, &S::monitoring_config_file, kOriginal, kWorks,
      "Text-format MonitoringConfig: turns the metrics page on and names its path; needs "
      "--rest_api_port"},
+    {"access_log", kObservation, &S::access_log, kOurs, kWorks,
+     "Write a JSON line for each request to this file, or to stdout; it is opened anew on SIGHUP "
+     "and when it was renamed; empty: no access log"},
     {"log_format", kObservation, &S::log_format, kOurs, kWorks,
      "One log line as text or as a JSON object", "", "text,json"},
     {"log_level", kObservation, &S::log_level, kOurs, kWorks, "The least severe lines to log", "",

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "config/request_logging.h"
 #include "config/server_options.h"
 
 namespace tensorflow::serving {
@@ -45,6 +46,7 @@ struct ModelEntry {
   std::string platform = "tensorflow";
   VersionPolicy policy{};
   std::map<std::string, int64_t> labels{};
+  std::optional<RequestLogging> logging{};
 
   bool operator==(const ModelEntry&) const = default;
 };

@@ -142,12 +142,10 @@ TEST(LoadModels, SaysWhyAFileCannotBeRead) {
 TEST(LoadModels, WarnsAboutWhatHasNoEffect) {
   Warnings warnings;
   ASSERT_TRUE(
-      Models(R"(model_config_list { config { name: "a" base_path: "/m" model_type: TENSORFLOW
-                        logging_config { sampling_config { sampling_rate: 1 } } } })",
+      Models(R"(model_config_list { config { name: "a" base_path: "/m" model_type: TENSORFLOW } })",
              &warnings)
           .ok());
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr("Prefer ModelServerConfig::model_platform."),
-                                    HasSubstr("logging_config has no effect")));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("Prefer ModelServerConfig::model_platform.")));
 }
 
 absl::StatusOr<std::optional<BatchingParameters>> Batching(const std::string& text,

@@ -34,6 +34,19 @@ enum class Metric : size_t {
   kRuntimeLatency,
   kExampleCounts,
   kExampleCountTotal,
+  kWarmUpLatency,
+  kWarmUpRecordsRead,
+  kRequestLogCount,
+  kBatchQueueLatency,
+  kBatchRunCount,
+  kBatchPaddingSize,
+  kBatchInputSize,
+  kBatchProcessedSize,
+  kLoadAttemptCount,
+  kLoadLatency,
+  kGraphRuns,
+  kGraphRunTime,
+  kGraphRunTimeHistogram,
   // Ours.
   kRequests,
   kRequestTime,
@@ -50,6 +63,10 @@ enum class Metric : size_t {
   kBudgetBytes,
   kConnections,
   kShed,
+  kWorkerEvents,
+  kLoadTime,
+  kWarmUpTime,
+  kAccessLogLines,
   kCount,
 };
 
@@ -57,6 +74,10 @@ inline constexpr Buckets kLatencyBuckets = {10, 1.8, 33};  // The original's, mi
 inline constexpr Buckets kCoarseBuckets = {10, 3.24, 17};  // Every second one of them.
 inline constexpr Buckets kRowBuckets = {1, 2, 12};
 inline constexpr Buckets kExampleBuckets = {1, 2, 15};
+inline constexpr Buckets kBatchSizeBuckets = {1, 2, 14};
+inline constexpr Buckets kBatchQueueBuckets = {100, 1.2, 52};
+inline constexpr Buckets kGraphRunBuckets = {1000, 2, 20};
+inline constexpr Buckets kLoadBuckets = {1000, 2, 22};  // A millisecond to an hour.
 
 // Names that begin with a colon are TensorFlow Serving's own, with its labels, units and buckets.
 // Label values that a client chooses are bounded: model_name holds configured names only, any other
@@ -77,6 +98,34 @@ inline constexpr std::array<MetricRow, static_cast<size_t>(Metric::kCount)> kMet
      "Examples of a MultiInference request.", kExampleBuckets},
     {":tensorflow:serving:request_example_count_total", MetricKind::kCounter, "model",
      "Examples of all MultiInference requests."},
+    {":tensorflow:serving:model_warmup_latency", MetricKind::kHistogram, "model_path,status",
+     "Microseconds of warming a version up, with records or with zeros.", kLatencyBuckets},
+    {":tensorflow:serving:model_warmup_records_read", MetricKind::kCounter, "model_path,status",
+     "Warm-up records that were replayed."},
+    {":tensorflow:serving:request_log_count", MetricKind::kCounter, "model_name,status_code",
+     "Sampled requests: OK went into the log, RESOURCE_EXHAUSTED were dropped because the disk did "
+     "not keep up, UNAVAILABLE could not be written."},
+    {":tensorflow:serving:batching_session:queuing_latency", MetricKind::kHistogram,
+     "thread_pool_name",
+     "Microseconds that calls waited to be batched, with --enable_batching; as the following four.",
+     kBatchQueueBuckets},
+    {":tensorflow:serving:batching_session:wrapped_run_count", MetricKind::kCounter, "",
+     "Batches run."},
+    {":tensorflow:serving:batching_session:padding_size", MetricKind::kHistogram,
+     "execution_batch_size", "Rows that filled a batch up to an allowed size.", kBatchSizeBuckets},
+    {":tensorflow:serving:batching_session:input_batch_size", MetricKind::kHistogram, "",
+     "Rows of each input of each call.", kBatchSizeBuckets},
+    {":tensorflow:serving:batching_session:processed_batch_size", MetricKind::kHistogram, "",
+     "Rows of each batch, padding included.", kBatchSizeBuckets},
+    {":tensorflow:cc:saved_model:load_attempt_count", MetricKind::kCounter, "model_path,status",
+     "Loads that ended: success or fail. A worker that is started again loads again."},
+    {":tensorflow:cc:saved_model:load_latency", MetricKind::kCounter, "model_path",
+     "Microseconds of all loads that succeeded."},
+    {":tensorflow:core:graph_runs", MetricKind::kCounter, "", "Runs of all models' sessions."},
+    {":tensorflow:core:graph_run_time_usecs", MetricKind::kCounter, "",
+     "Microseconds of all runs."},
+    {":tensorflow:core:graph_run_time_usecs_histogram", MetricKind::kHistogram, "",
+     "Microseconds of each run.", kGraphRunBuckets},
 
     {"tensord_requests_total", MetricKind::kCounter,
      "model_name,version,signature,method,protocol,status",
@@ -105,18 +154,26 @@ inline constexpr std::array<MetricRow, static_cast<size_t>(Metric::kCount)> kMet
      "1 for the state a version is in."},
     {"tensord_worker_restarts", MetricKind::kGauge, "model_name,version",
      "Workers started again after a death."},
-    {"tensord_worker_lost_runs_total", MetricKind::kGauge, "model_name,version",
+    {"tensord_worker_lost_runs_total", MetricKind::kCounter, "model_name,version",
      "Runs whose worker died."},
-    {"tensord_copied_bytes_total", MetricKind::kGauge, "model_name,version",
+    {"tensord_copied_bytes_total", MetricKind::kCounter, "model_name,version",
      "Tensor bytes copied in user space between a client's bytes and a worker, both ways."},
     {"tensord_pss_bytes", MetricKind::kGauge, "process,model_name,version",
      "Proportional set size of a process, read when this page is made."},
     {"tensord_request_bytes_held", MetricKind::kGauge, "",
      "Bytes of request bodies held now, out of --request_bytes_budget."},
     {"tensord_connections", MetricKind::kGauge, "", "Open client connections."},
-    {"tensord_unserved_calls_total", MetricKind::kGauge, "model_name,version,reason",
+    {"tensord_unserved_calls_total", MetricKind::kCounter, "model_name,version,reason",
      "Calls that the scheduler answered without a run's result: queue_full, too_late, shed, "
      "expired_queued, expired_running, cancelled."},
+    {"tensord_worker_events_total", MetricKind::kCounter, "model_name,event",
+     "Workers that started, loaded, failed to load (load_failed), stopped when told, or died."},
+    {"tensord_load_microseconds", MetricKind::kHistogram, "model_name",
+     "Microseconds of each load, as the worker measured it.", kLoadBuckets},
+    {"tensord_warm_up_microseconds", MetricKind::kHistogram, "model_name",
+     "Microseconds of each warm-up.", kLoadBuckets},
+    {"tensord_access_log_lines_total", MetricKind::kCounter, "result",
+     "Lines of --access_log: written, or dropped because the disk did not keep up."},
 }};
 
 }  // namespace tensord::obs

@@ -49,6 +49,7 @@ struct Metrics::State {
   std::array<prometheus::Family<prometheus::Histogram>*, kMetricCount> histograms{};
   base::Mutex mu;
   std::array<std::vector<prometheus::Gauge*>, kMetricCount> live_gauges ABSL_GUARDED_BY(mu);
+  std::array<std::vector<prometheus::Counter*>, kMetricCount> live_totals ABSL_GUARDED_BY(mu);
 };
 
 namespace {
@@ -112,14 +113,24 @@ void Metrics::Remove(Metric metric, prometheus::Histogram* histogram) {
   state_->histograms[static_cast<size_t>(metric)]->Remove(histogram);
 }
 
-void Metrics::ClearGauges(Metric metric) {
+void Metrics::SetTotal(Metric metric, const std::vector<std::string>& labels, double total) {
+  prometheus::Counter& counter = Counter(metric, labels);
+  counter.Increment(total - counter.Value());
+  base::MutexLock lock(&state_->mu);
+  state_->live_totals[static_cast<size_t>(metric)].push_back(&counter);
+}
+
+void Metrics::Clear(Metric metric) {
   const auto index = static_cast<size_t>(metric);
   base::MutexLock lock(&state_->mu);
-  std::vector<prometheus::Gauge*>& live = state_->live_gauges[index];
-  std::sort(live.begin(), live.end());
-  live.erase(std::unique(live.begin(), live.end()), live.end());
-  for (prometheus::Gauge* gauge : live) state_->gauges[index]->Remove(gauge);
-  live.clear();
+  const auto clear = [](auto* family, auto& live) {
+    std::ranges::sort(live);
+    live.erase(std::unique(live.begin(), live.end()), live.end());
+    for (auto* series : live) family->Remove(series);
+    live.clear();
+  };
+  clear(state_->gauges[index], state_->live_gauges[index]);
+  clear(state_->counters[index], state_->live_totals[index]);
 }
 
 std::string Metrics::Page() const {

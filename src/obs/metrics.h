@@ -35,8 +35,10 @@ class Metrics {
   // Takes a series off the page. REQUIRES: nobody uses it any more.
   void Remove(Metric metric, prometheus::Counter* counter);
   void Remove(Metric metric, prometheus::Histogram* histogram);
-  // Forgets all gauges of a metric; those still true are set again when the page is made.
-  void ClearGauges(Metric metric);
+  // A counter whose value is counted elsewhere.
+  void SetTotal(Metric metric, const std::vector<std::string>& labels, double total);
+  // Forgets all gauges or totals of a metric; those still true are set again when the page is made.
+  void Clear(Metric metric);
 
   // The page, in Prometheus' text format 0.0.4.
   std::string Page() const;

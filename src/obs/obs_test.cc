@@ -94,7 +94,7 @@ TEST(Metrics, ClearedGaugesLeaveThePage) {
   Metrics metrics;
   Set(metrics.Gauge(Metric::kQueueCalls, {"half", "1"}), 5);
   EXPECT_THAT(metrics.Page(), HasSubstr("tensord_queue_calls{"));
-  metrics.ClearGauges(Metric::kQueueCalls);
+  metrics.Clear(Metric::kQueueCalls);
   EXPECT_THAT(metrics.Page(), Not(HasSubstr("tensord_queue_calls{")));
 }
 

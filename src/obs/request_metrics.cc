@@ -199,10 +199,17 @@ void ModelMetrics::CountExamples(int64_t rows) {
       .Increment(static_cast<double>(rows));
 }
 
+void ModelMetrics::CountLogged(absl::StatusCode code) {
+  metrics_->Counter(Metric::kRequestLogCount, {model_, std::string(StatusLabel(code))}).Increment();
+}
+
 // ---- All -------------------------------------------------------------------------------------
 
 RequestMetrics::RequestMetrics(Metrics* metrics)
-    : metrics_(metrics), unknown_(metrics, std::string("unknown")) {}
+    : metrics_(metrics),
+      unknown_(metrics, std::string("unknown")),
+      runs_(metrics),
+      loads_(metrics) {}
 
 ModelMetrics& RequestMetrics::Model(const std::string& model) {
   base::MutexLock lock(&mu_);

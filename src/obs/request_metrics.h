@@ -15,8 +15,10 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
+#include "obs/lazy.h"
 #include "obs/method.h"
 #include "obs/metrics.h"
+#include "obs/run_metrics.h"
 
 // The series that requests touch, each looked up once. A series appears with its first event.
 namespace tensord::obs {
@@ -33,26 +35,6 @@ struct RequestFacts {
   std::optional<std::array<absl::Duration, kStages>> stages = {};
   std::optional<absl::Duration> run_time = {};  // Inside the runtime; none when no run answered.
   int64_t rows = 0;
-};
-
-// A series that is made when it is first asked for.
-// Threads: safe from any; `make` gives the same one whoever asks.
-template <typename Series>
-class Lazy {
- public:
-  template <typename Make>
-  Series& Get(const Make& make) {
-    Series* series = at_.load(std::memory_order_acquire);
-    if (series == nullptr) {
-      series = &make();
-      at_.store(series, std::memory_order_release);
-    }
-    return *series;
-  }
-  Series* get() const { return at_.load(std::memory_order_acquire); }
-
- private:
-  std::atomic<Series*> at_ = nullptr;
 };
 
 // What ended under one model, version and signature; version and signature are empty for requests
@@ -119,6 +101,8 @@ class ModelMetrics {
 
   // By the original's rules of what counts where.
   void Count(const RequestFacts& facts);
+  // A sampled request that was logged, or why it was not.
+  void CountLogged(absl::StatusCode code);
   VersionMetrics& versionless() { return versionless_; }
 
  private:
@@ -148,6 +132,8 @@ class RequestMetrics {
   ModelMetrics& unknown() { return unknown_; }
   // A version that nobody holds any longer stays on the page until newer ones push it out.
   std::shared_ptr<VersionMetrics> Version(const std::string& model, int64_t version);
+  RunMetrics& runs() { return runs_; }
+  LoadMetrics& loads() { return loads_; }
 
  private:
   struct VersionEntry {
@@ -159,6 +145,8 @@ class RequestMetrics {
 
   Metrics* const metrics_;
   ModelMetrics unknown_;
+  RunMetrics runs_;
+  LoadMetrics loads_;
   base::Mutex mu_;
   std::map<std::string, std::unique_ptr<ModelMetrics>> models_ ABSL_GUARDED_BY(mu_);
   std::map<std::pair<std::string, int64_t>, VersionEntry> versions_ ABSL_GUARDED_BY(mu_);

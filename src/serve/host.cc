@@ -39,12 +39,14 @@ bool MayServe(const models::VersionEntry& version) {
 // Hears of one worker on its home loop, and brings it to the version there and to the catalog.
 class Host::Observer final : public fleet::WorkerObserver {
  public:
-  Observer(Host* host, VersionHome* home, fleet::WorkerKey key, VersionId id, VersionSetup setup)
+  Observer(Host* host, VersionHome* home, fleet::WorkerKey key, VersionId id, VersionSetup setup,
+           std::string directory)
       : host_(host),
         home_(home),
         key_(std::move(key)),
         id_(std::move(id)),
-        setup_(std::move(setup)) {}
+        setup_(std::move(setup)),
+        directory_(std::move(directory)) {}
 
   void OnLoaded(fleet::WorkerHandle& worker, const engine::ModelInfo& info) override {
     if (host_->setup_.options->sandbox == "on" && !MissingLayer(info).empty()) {
@@ -59,6 +61,11 @@ class Host::Observer final : public fleet::WorkerObserver {
       refused_ = servable.status();
       return worker.Stop();
     }
+    loads().CountLoaded({.model = key_.model,
+                         .path = directory_,
+                         .load_time = absl::Microseconds(info.load_microseconds),
+                         .warm_up_time = absl::Microseconds(info.warm_up_microseconds),
+                         .warm_up_runs = info.warm_up_runs});
     ToCatalog([info, handle = *std::move(servable)](models::Catalog* catalog,
                                                     const fleet::WorkerKey& key) {
       catalog->OnLoaded(key, info, handle);
@@ -71,10 +78,12 @@ class Host::Observer final : public fleet::WorkerObserver {
     if (worker != nullptr) home_->RemoveWorker(id_, worker);
     if (!refused_.ok() || end == End::kLoadFailed) {
       const absl::Status why = refused_.ok() ? reason : refused_;
+      loads().CountLoadFailed(key_.model, directory_);
       return ToCatalog([why](models::Catalog* catalog, const fleet::WorkerKey& key) {
         catalog->OnLoadFailed(key, why);
       });
     }
+    loads().CountEvent(key_.model, end == End::kStopped ? "stopped" : "died");
     if (end == End::kStopped) {
       return ToCatalog(
           [](models::Catalog* catalog, const fleet::WorkerKey& key) { catalog->OnStopped(key); });
@@ -85,6 +94,7 @@ class Host::Observer final : public fleet::WorkerObserver {
   }
 
  private:
+  obs::LoadMetrics& loads() { return host_->setup_.metrics->loads(); }
   void ToCatalog(std::function<void(models::Catalog*, const fleet::WorkerKey&)> tell) {
     loop::PostOrDie(host_->setup_.loops->control(), [host = host_, key = key_, tell] {
       if (host->catalog_ != nullptr) tell(host->catalog_, key);
@@ -96,6 +106,7 @@ class Host::Observer final : public fleet::WorkerObserver {
   const fleet::WorkerKey key_;
   const VersionId id_;
   VersionSetup setup_;
+  const std::string directory_;
   absl::Status refused_;  // Loaded, but not taken.
 };
 
@@ -117,6 +128,7 @@ VersionSetup Host::SetupOf(const fleet::WorkerKey& key) {
   setup.queue.version = key.version;
   PlanBatching(setup_.batching, SettingsOf(settings_, key.model), &setup.queue);
   setup.metrics = setup_.metrics;
+  setup.request_log = setup_.request_logs->Of(key.model);
   return setup;
 }
 
@@ -133,7 +145,8 @@ void Host::Start(const fleet::WorkerKey& key, const models::VersionFiles& files,
   obs::Info("model {}, version {}: loading {}", key.model, key.version, files.directory);
   setup_.fleet->Launch(std::move(spec), setup_.loops->at(home),
                        std::make_unique<Observer>(this, homes_[static_cast<size_t>(home)].get(),
-                                                  key, id, SetupOf(key)));
+                                                  key, id, SetupOf(key), files.directory));
+  setup_.metrics->loads().CountEvent(key.model, "started");
 }
 
 void Host::Stop(const fleet::WorkerKey& key) {

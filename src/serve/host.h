@@ -35,6 +35,7 @@ class Host final : public models::CatalogHost {
     fleet::Fleet* fleet = nullptr;
     Network* network = nullptr;
     obs::RequestMetrics* metrics = nullptr;
+    front::RequestLogs* request_logs = nullptr;
     const config::ServerOptions* options = nullptr;
     std::optional<config::BatchingParameters> batching;
     Machine machine;

@@ -22,34 +22,32 @@ void ShowUnserved(obs::Metrics* metrics, const VersionStats& version) {
                                                      {"expired_running", stats.expired_running},
                                                      {"cancelled", stats.cancelled}};
   for (const auto& [reason, count] : reasons) {
-    obs::Set(
-        metrics->Gauge(Metric::kShed, {version.id.model, base::Cat(version.id.version), reason}),
-        static_cast<double>(count));
+    metrics->SetTotal(Metric::kShed, {version.id.model, base::Cat(version.id.version), reason},
+                      static_cast<double>(count));
   }
 }
 
 void ShowQueues(obs::Metrics* metrics, const std::vector<VersionStats>& versions) {
-  metrics->ClearGauges(Metric::kQueueCalls);
-  metrics->ClearGauges(Metric::kInFlightRuns);
-  metrics->ClearGauges(Metric::kCopiedBytes);
-  metrics->ClearGauges(Metric::kWorkerLost);
-  metrics->ClearGauges(Metric::kShed);
+  metrics->Clear(Metric::kQueueCalls);
+  metrics->Clear(Metric::kInFlightRuns);
+  metrics->Clear(Metric::kCopiedBytes);
+  metrics->Clear(Metric::kWorkerLost);
+  metrics->Clear(Metric::kShed);
   for (const VersionStats& version : versions) {
     const std::vector<std::string> labels = {version.id.model, base::Cat(version.id.version)};
     obs::Set(metrics->Gauge(Metric::kQueueCalls, labels),
              static_cast<double>(version.stats.queued_calls));
     obs::Set(metrics->Gauge(Metric::kInFlightRuns, labels),
              static_cast<double>(version.stats.running_runs));
-    obs::Set(metrics->Gauge(Metric::kCopiedBytes, labels),
-             static_cast<double>(version.copied_bytes));
-    obs::Set(metrics->Gauge(Metric::kWorkerLost, labels), static_cast<double>(version.stats.lost));
+    metrics->SetTotal(Metric::kCopiedBytes, labels, static_cast<double>(version.copied_bytes));
+    metrics->SetTotal(Metric::kWorkerLost, labels, static_cast<double>(version.stats.lost));
     ShowUnserved(metrics, version);
   }
 }
 
 void ShowStates(obs::Metrics* metrics, const models::Snapshot& snapshot) {
-  metrics->ClearGauges(Metric::kVersionState);
-  metrics->ClearGauges(Metric::kWorkerRestarts);
+  metrics->Clear(Metric::kVersionState);
+  metrics->Clear(Metric::kWorkerRestarts);
   for (const auto& [name, model] : snapshot.models) {
     for (const models::VersionEntry& version : model->versions) {
       const std::string number = base::Cat(version.number);
@@ -61,7 +59,7 @@ void ShowStates(obs::Metrics* metrics, const models::Snapshot& snapshot) {
 }
 
 void ShowMemory(obs::Metrics* metrics, const PageFacts& facts) {
-  metrics->ClearGauges(Metric::kPssBytes);
+  metrics->Clear(Metric::kPssBytes);
   const auto show = [metrics](int pid, std::vector<std::string> labels) {
     if (const auto bytes = PssBytes(pid)) {
       obs::Set(metrics->Gauge(Metric::kPssBytes, labels), static_cast<double>(*bytes));
@@ -82,6 +80,13 @@ std::string MetricsPage(obs::Metrics* metrics, const PageFacts& facts) {
   ShowMemory(metrics, facts);
   obs::Set(metrics->Gauge(Metric::kBudgetBytes, {}), static_cast<double>(facts.request_bytes_held));
   obs::Set(metrics->Gauge(Metric::kConnections, {}), static_cast<double>(facts.connections));
+  if (facts.access_log != nullptr) {
+    const auto show = [metrics](const char* result, uint64_t lines) {
+      metrics->SetTotal(Metric::kAccessLogLines, {result}, static_cast<double>(lines));
+    };
+    show("written", facts.access_log->lines());
+    show("dropped", facts.access_log->dropped());
+  }
   return metrics->Page();
 }
 

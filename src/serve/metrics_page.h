@@ -9,6 +9,7 @@
 
 #include "base/byte_budget.h"
 #include "fleet/worker_key.h"
+#include "front/handlers/access_log.h"
 #include "models/snapshot.h"
 #include "obs/metrics.h"
 #include "serve/version_home.h"
@@ -24,6 +25,7 @@ struct PageFacts {
   int supervisor_pid = 0;
   uint64_t request_bytes_held = 0;
   size_t connections = 0;
+  const front::AccessLog* access_log = nullptr;  // Null: off.
 };
 
 // Sets the gauges from the facts and prints everything. Threads: the control loop.

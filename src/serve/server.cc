@@ -63,7 +63,8 @@ absl::Status Server::Build() {
   const uint64_t memory_limit = config::MemoryLimit(options_, config::MemoryBudget());
 
   ASSIGN_OR_RETURN(loops_, loop::LoopSet::Create(static_cast<int>(sockets_.loops.size())));
-  ASSIGN_OR_RETURN(file_thread_, FileThread::Start());
+  ASSIGN_OR_RETURN(file_thread_, loop::LoopThread::Start());
+  RETURN_IF_ERROR(OpenLogs());
   loop::EventLoop& control = loops_->control();
   context_.options = &options_;
   context_.metrics = &request_metrics_;
@@ -91,6 +92,7 @@ absl::Status Server::Build() {
                                              .fleet = fleet_.get(),
                                              .network = network_.get(),
                                              .metrics = &request_metrics_,
+                                             .request_logs = request_logs_.get(),
                                              .options = &options_,
                                              .batching = std::move(batching),
                                              .machine = machine_});
@@ -107,6 +109,16 @@ absl::Status Server::Build() {
   return absl::OkStatus();
 }
 
+absl::Status Server::OpenLogs() {
+  if (!options_.access_log.empty()) {
+    ASSIGN_OR_RETURN(access_log_, front::AccessLog::Open(options_.access_log));
+    context_.access_log = access_log_.get();
+  }
+  ASSIGN_OR_RETURN(record_writer_, front::RecordWriter::Start());
+  request_logs_ = std::make_unique<front::RequestLogs>(record_writer_.get(), &request_metrics_);
+  return absl::OkStatus();
+}
+
 int Server::Run() {
   loop::PostOrDie(loops_->control(), [this] {
     SetModels(std::move(first_), [](const absl::Status& status) {
@@ -120,6 +132,8 @@ int Server::Run() {
     PollFiles();
   });
   loops_->Run();
+  if (access_log_ != nullptr) access_log_->Flush(limits::kLogFlushMax);
+  record_writer_->Complete(limits::kLogFlushMax);
   return exit_code_;
 }
 
@@ -153,11 +167,19 @@ void Server::WhenStarted() {
 
 void Server::OnSupervisor(const channel::ControlRecord& record, base::UniqueFd descriptor) {
   if (record.kind == channel::ControlKind::kDrain) return Drain();
-  if (record.kind == channel::ControlKind::kReload) return ReloadFromFiles();
+  if (record.kind == channel::ControlKind::kReload) {
+    if (access_log_ != nullptr) access_log_->Reopen();
+    return ReloadFromFiles();
+  }
   fleet_->OnSupervisor(record, std::move(descriptor));
 }
 
 void Server::SetModels(Files files, std::function<void(absl::Status)> done) {
+  std::map<std::string, config::RequestLogging> logging;
+  for (const config::ModelEntry& model : files.models) {
+    if (model.logging) logging[model.name] = *model.logging;
+  }
+  request_logs_->Configure(std::move(logging));
   host_->SetSettings(std::move(files.settings));
   catalog_->SetModels(PlanModels(files.models, host_->settings(), options_), std::move(done));
 }
@@ -218,7 +240,8 @@ void Server::SendMetricsPage(std::shared_ptr<front::Exchange> exchange) {
                         .front_pid = getpid(),
                         .supervisor_pid = getppid(),
                         .request_bytes_held = network_->request_bytes_held(),
-                        .connections = connections};
+                        .connections = connections,
+                        .access_log = access_log_.get()};
         const auto snapshot = catalog_->snapshot();
         facts.snapshot = snapshot.get();
         std::string page = MetricsPage(&metrics_, facts);

@@ -12,12 +12,14 @@
 #include "config/text_files.h"
 #include "fleet/fleet.h"
 #include "fleet/supervisor_client.h"
+#include "front/handlers/access_log.h"
 #include "front/handlers/context.h"
+#include "front/handlers/request_log.h"
 #include "loop/loop_set.h"
+#include "loop/loop_thread.h"
 #include "models/catalog.h"
 #include "models/scanner.h"
 #include "obs/request_metrics.h"
-#include "serve/file_thread.h"
 #include "serve/host.h"
 #include "serve/network.h"
 #include "supervisor/front_sockets.h"
@@ -47,6 +49,7 @@ class Server {
   };
 
   absl::Status Build();
+  absl::Status OpenLogs();
   absl::Status LoadFirst();
   static absl::StatusOr<Files> ReadFiles(const config::ServerOptions& options);
 
@@ -76,7 +79,10 @@ class Server {
   obs::RequestMetrics request_metrics_{&metrics_};
   front::ServerContext context_;
   std::unique_ptr<loop::LoopSet> loops_;
-  std::unique_ptr<FileThread> file_thread_;
+  std::unique_ptr<loop::LoopThread> file_thread_;
+  std::unique_ptr<front::AccessLog> access_log_;  // Null: off.
+  std::unique_ptr<front::RecordWriter> record_writer_;
+  std::unique_ptr<front::RequestLogs> request_logs_;
   std::unique_ptr<fleet::SupervisorClient> supervisor_;
   std::unique_ptr<fleet::Fleet> fleet_;
   std::unique_ptr<Network> network_;

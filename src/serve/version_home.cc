@@ -12,6 +12,16 @@
 namespace tensord::serve {
 namespace {
 
+// By signature: whether its calls go through what the original calls a batching session.
+std::vector<bool> BatchedByOperator(const sched::QueueOptions& options) {
+  std::vector<bool> batched;
+  for (const sched::SignatureRows& signature : options.signatures) {
+    batched.push_back(options.batching.has_value() &&
+                      signature.open != sched::SignatureRows::Open::kNo);
+  }
+  return batched;
+}
+
 absl::Status Changed(const VersionId& id) {
   return absl::FailedPreconditionError(
       base::Cat("the files of model ", id.model, ", version ", id.version,
@@ -27,7 +37,13 @@ absl::StatusOr<VersionHome::Version*> VersionHome::MakeVersion(const VersionId& 
   setup.queue.signatures = sched::RowsOf(signatures);
   setup.queue.stateful = !info.stateful_reason.empty();
   std::shared_ptr<obs::VersionMetrics> metrics = setup.metrics->Version(id.model, id.version);
-  setup.queue.on_run = [metrics](const sched::RunEvent& run) { metrics->CountRun(run.rows); };
+  const std::vector<bool> batched = BatchedByOperator(setup.queue);
+  setup.queue.on_run = [metrics, batched,
+                        runs = &setup.metrics->runs()](const sched::RunEvent& run) {
+    metrics->CountRun(run.rows);
+    runs->CountRun(run.run_time);
+    if (batched[static_cast<size_t>(run.signature)]) runs->CountBatch(run.rows, run.pad_rows);
+  };
   auto servable = std::make_shared<front::Servable>();
   servable->model = id.model;
   servable->version = id.version;
@@ -40,6 +56,8 @@ absl::StatusOr<VersionHome::Version*> VersionHome::MakeVersion(const VersionId& 
     servable->signature_metrics.push_back(metrics->Signature(signature.name));
   }
   servable->version_metrics = std::move(metrics);
+  servable->batched = batched;
+  servable->request_log = std::move(setup.request_log);
   Version& version = versions_[id];
   version.queue = std::make_unique<sched::VersionQueue>(loop_, std::move(setup.queue));
   servable->queue = version.queue.get();

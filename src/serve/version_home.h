@@ -31,6 +31,7 @@ struct VersionId {
 struct VersionSetup {
   sched::QueueOptions queue;  // Without signatures, stateful and on_run.
   obs::RequestMetrics* metrics = nullptr;
+  std::shared_ptr<front::RequestLog> request_log;
 };
 
 // A line of the metrics page.

@@ -224,8 +224,9 @@ void AppendValues(const TensorView& tensor, const Plan& plan, std::string* out) 
   }
 }
 
-void AppendOutput(const tensor::NamedTensor& output, const Plan& plan, std::string* out) {
-  AppendHeader(1, plan.entry_bytes, out);
+void AppendEntry(uint32_t map_field, const tensor::NamedTensor& output, const Plan& plan,
+                 std::string* out) {
+  AppendHeader(map_field, plan.entry_bytes, out);
   base::AppendBytesField(1, output.name, out);
   AppendHeader(2, plan.tensor_bytes, out);
   base::AppendVarintField(1, static_cast<uint64_t>(output.tensor.dtype), out);
@@ -233,7 +234,35 @@ void AppendOutput(const tensor::NamedTensor& output, const Plan& plan, std::stri
   AppendValues(output.tensor, plan, out);
 }
 
-std::string EncodeSpec(const tensor::ModelSpec& spec) {
+struct Fields {
+  uint32_t spec;
+  uint32_t tensors;
+};
+
+absl::StatusOr<std::string> Encode(const Fields& fields, const tensor::ModelSpec& named,
+                                   std::span<const tensor::NamedTensor> tensors,
+                                   bool as_tensor_content) {
+  const std::string spec = EncodeModelSpec(named);
+  std::vector<Plan> plans;
+  plans.reserve(tensors.size());
+  uint64_t bytes = FieldBytes(fields.spec, spec.size());
+  for (const tensor::NamedTensor& tensor : tensors) {
+    ASSIGN_OR_RETURN(Plan plan, MakePlan(tensor, as_tensor_content));
+    bytes += FieldBytes(fields.tensors, plan.entry_bytes);
+    plans.push_back(std::move(plan));
+  }
+  std::string out;
+  out.reserve(bytes);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    AppendEntry(fields.tensors, tensors[i], plans[i], &out);
+  }
+  base::AppendBytesField(fields.spec, spec, &out);
+  return out;
+}
+
+}  // namespace
+
+std::string EncodeModelSpec(const tensor::ModelSpec& spec) {
   std::string out;
   if (!spec.name.empty()) base::AppendBytesField(1, spec.name, &out);
   if (spec.version.has_value()) {
@@ -247,25 +276,15 @@ std::string EncodeSpec(const tensor::ModelSpec& spec) {
   return out;
 }
 
-}  // namespace
-
 absl::StatusOr<std::string> EncodePredictResponse(const tensor::ModelSpec& answered,
                                                   std::span<const tensor::NamedTensor> outputs,
                                                   bool as_tensor_content) {
-  const std::string spec = EncodeSpec(answered);
-  std::vector<Plan> plans;
-  plans.reserve(outputs.size());
-  uint64_t bytes = FieldBytes(2, spec.size());
-  for (const tensor::NamedTensor& output : outputs) {
-    ASSIGN_OR_RETURN(Plan plan, MakePlan(output, as_tensor_content));
-    bytes += FieldBytes(1, plan.entry_bytes);
-    plans.push_back(std::move(plan));
-  }
-  std::string out;
-  out.reserve(bytes);
-  for (size_t i = 0; i < outputs.size(); ++i) AppendOutput(outputs[i], plans[i], &out);
-  base::AppendBytesField(2, spec, &out);
-  return out;
+  return Encode({.spec = 2, .tensors = 1}, answered, outputs, as_tensor_content);
+}
+
+absl::StatusOr<std::string> EncodePredictRequest(const tensor::ModelSpec& asked,
+                                                 std::span<const tensor::NamedTensor> inputs) {
+  return Encode({.spec = 1, .tensors = 2}, asked, inputs, /*as_tensor_content=*/true);
 }
 
 }  // namespace tensord::wire

@@ -19,4 +19,11 @@ absl::StatusOr<std::string> EncodePredictResponse(const tensor::ModelSpec& answe
                                                   std::span<const tensor::NamedTensor> outputs,
                                                   bool as_tensor_content);
 
+// Likewise a tensorflow.serving.PredictRequest, values in tensor_content.
+absl::StatusOr<std::string> EncodePredictRequest(const tensor::ModelSpec& asked,
+                                                 std::span<const tensor::NamedTensor> inputs);
+
+// A serialized tensorflow.serving.ModelSpec.
+std::string EncodeModelSpec(const tensor::ModelSpec& spec);
+
 }  // namespace tensord::wire

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/limits.h"
 #include "front/grpc.h"
 
 namespace tensord::front {
@@ -53,12 +54,16 @@ obs::ModelMetrics& ModelOf(const LoopContext& context, const Trace& trace) {
                     : context.server->metrics->unknown();
 }
 
-}  // namespace
+// With --enable_batching, for the signatures that it batches.
+void CountBatched(const LoopContext& context, const Trace& trace, absl::Duration wait) {
+  const auto index = static_cast<size_t>(trace.signature);
+  if (trace.batch_rows == 0 || !trace.servable->batched[index]) return;
+  context.server->metrics->runs().CountBatchedCall(wait, trace.rows,
+                                                   trace.servable->signatures[index].inputs.size());
+}
 
-void Account(const LoopContext& context, const Ending& ending) {
+void Count(const LoopContext& context, const Ending& ending, const obs::RequestFacts& facts) {
   const Trace& trace = ending.trace;
-  if (trace.method == obs::Method::kProbe) return;
-  const obs::RequestFacts facts = FactsOf(ending);
   obs::ModelMetrics& model = ModelOf(context, trace);
   model.Count(facts);
   obs::VersionMetrics& version =
@@ -69,9 +74,48 @@ void Account(const LoopContext& context, const Ending& ending) {
     version.Signature("")->Count(facts);
   }
   if (facts.stages) version.CountStages(facts.transport, *facts.stages);
-  if (trace.started != absl::InfinitePast() && trace.servable != nullptr) {
-    version.CountQueueWait((*facts.stages)[static_cast<size_t>(obs::Stage::kQueue)]);
+  if (trace.started == absl::InfinitePast() || trace.signature < 0 || !facts.stages) return;
+  const absl::Duration wait = (*facts.stages)[static_cast<size_t>(obs::Stage::kQueue)];
+  version.CountQueueWait(wait);
+  CountBatched(context, trace, wait);
+}
+
+AccessEntry EntryOf(const Ending& ending, const obs::RequestFacts& facts) {
+  const Trace& trace = ending.trace;
+  const RequestHead& head = ending.head;
+  AccessEntry entry{.at = ending.at,
+                    .transport = facts.transport,
+                    .method = facts.method,
+                    .code = facts.code,
+                    .http_status = ending.http_status,
+                    .delivered = ending.delivered,
+                    .peer = head.peer,
+                    .http_method = head.method,
+                    .target = head.target.substr(0, limits::kAccessLogTextBytesMax),
+                    .model = trace.model.substr(0, limits::kAccessLogTextBytesMax)};
+  if (trace.servable != nullptr) entry.version = trace.servable->version;
+  if (trace.signature >= 0) {
+    entry.signature = trace.servable->signatures[static_cast<size_t>(trace.signature)].name;
   }
+  const std::string_view id = head.Find("x-request-id").value_or("");
+  entry.request_id = id.substr(0, limits::kAccessLogTextBytesMax);
+  entry.bytes_in = trace.body_bytes;
+  entry.bytes_out = ending.answer_bytes;
+  entry.total = facts.total;
+  entry.stages = facts.stages;
+  entry.run_time = facts.run_time;
+  entry.rows = trace.rows;
+  entry.batch_rows = trace.batch_rows;
+  return entry;
+}
+
+}  // namespace
+
+void Account(const LoopContext& context, const Ending& ending) {
+  const obs::RequestFacts facts = FactsOf(ending);
+  if (facts.method != obs::Method::kProbe) Count(context, ending, facts);
+  AccessLog* const log = context.server->access_log;
+  if (log != nullptr) log->Write(EntryOf(ending, facts));
 }
 
 }  // namespace tensord::front

@@ -11,6 +11,7 @@
 
 #include "config/server_options.h"
 #include "front/exchange.h"
+#include "front/handlers/access_log.h"
 #include "front/handlers/servable.h"
 #include "models/snapshot.h"
 #include "obs/request_metrics.h"
@@ -22,6 +23,7 @@ namespace tensord::front {
 struct ServerContext {
   const config::ServerOptions* options = nullptr;
   obs::RequestMetrics* metrics = nullptr;
+  AccessLog* access_log = nullptr;  // Null: off.
   // Applies a serialized tensorflow.serving.ModelServerConfig on the control loop; `done` comes
   // back on `caller`.
   std::function<void(std::string config, loop::EventLoop& caller,

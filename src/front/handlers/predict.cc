@@ -83,6 +83,13 @@ absl::Status Explain(const Ready& ready, const absl::Status& status) {
   return absl::Status(status.code(), base::Cat(base::Message(status), " (", misfits, ")"));
 }
 
+tensor::ModelSpec Answered(const Ready& ready) {
+  return {.name = ready.target.servable->model,
+          .version = ready.target.servable->version,
+          .version_label = {},
+          .signature_name = ready.target.definition().name};
+}
+
 absl::StatusOr<std::string> EncodeRest(const Ready& ready, const sched::CallResult& result,
                                        bool row_format) {
   RETURN_IF_ERROR(Explain(ready, result.status));
@@ -92,11 +99,28 @@ absl::StatusOr<std::string> EncodeRest(const Ready& ready, const sched::CallResu
 absl::StatusOr<std::string> EncodeGrpc(const Ready& ready, const sched::CallResult& result,
                                        bool tensor_content) {
   RETURN_IF_ERROR(Explain(ready, result.status));
-  const tensor::ModelSpec answered{.name = ready.target.servable->model,
-                                   .version = ready.target.servable->version,
-                                   .version_label = {},
-                                   .signature_name = ready.target.definition().name};
-  return wire::EncodePredictResponse(answered, NameOutputs(ready, result), tensor_content);
+  return wire::EncodePredictResponse(Answered(ready), NameOutputs(ready, result), tensor_content);
+}
+
+// A sampled call and its answer go into the request log. gRPC's messages are there already.
+void LogGrpc(const Ready& ready, std::span<const std::byte> body, const std::string& answer) {
+  RequestLog& log = *ready.target.servable->request_log;
+  if (!log.Sample()) return;
+  const std::string_view message = wire::Chars(body.subspan(kGrpcPrefixBytes));
+  log.Write({.request = std::string(message), .response = answer, .answered = Answered(ready)});
+}
+
+void LogRest(const Ready& ready, const sched::CallResult& result) {
+  RequestLog& log = *ready.target.servable->request_log;
+  if (!log.Sample()) return;
+  absl::StatusOr<std::string> request =
+      wire::EncodePredictRequest(Answered(ready), ready.request->inputs);
+  absl::StatusOr<std::string> response = wire::EncodePredictResponse(
+      Answered(ready), NameOutputs(ready, result), /*as_tensor_content=*/true);
+  if (!request.ok() || !response.ok()) return;
+  log.Write({.request = *std::move(request),
+             .response = *std::move(response),
+             .answered = Answered(ready)});
 }
 
 Submission MakeSubmission(const std::shared_ptr<Exchange>& exchange,
@@ -130,6 +154,7 @@ void PredictGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const
   submission.done = [&context, exchange, ready](const sched::CallResult& result) {
     const bool packed = context.server->options->enable_serialization_as_tensor_content;
     absl::StatusOr<std::string> body = EncodeGrpc(*ready, result, packed);
+    if (body.ok()) LogGrpc(*ready, exchange->body(), *body);
     ReplyGrpc(*exchange, body.status(), body.ok() ? *std::move(body) : std::string(),
               result.retry_after);
   };
@@ -154,6 +179,7 @@ void PredictRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
   Submission submission = MakeSubmission(exchange, ready, arrived + limit);
   submission.done = [exchange, ready, row_format, cors](const sched::CallResult& result) {
     absl::StatusOr<std::string> body = EncodeRest(*ready, result, row_format);
+    if (body.ok()) LogRest(*ready, result);
     if (body.ok()) {
       ReplyJson(*exchange, *std::move(body), cors);
     } else {

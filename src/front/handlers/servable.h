@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "front/handlers/request_log.h"
 #include "loop/event_loop.h"
 #include "obs/request_metrics.h"
 #include "sched/version_queue.h"
@@ -31,6 +32,8 @@ struct Servable {
   obs::ModelMetrics* metrics = nullptr;
   std::shared_ptr<obs::VersionMetrics> version_metrics;
   std::vector<obs::SignatureMetrics*> signature_metrics;  // By index in `signatures`.
+  std::vector<bool> batched;                // Likewise: by the operator's batching parameters.
+  std::shared_ptr<RequestLog> request_log;  // Never null.
 };
 
 }  // namespace tensord::front

@@ -1,0 +1,137 @@
+# SPDX-FileCopyrightText: The tensord authors
+# SPDX-License-Identifier: Apache-2.0
+"""logging_config: sampled calls become TFRecord files that TensorFlow reads."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from clients import error_of
+from local_server import eventually, model_config
+from tensorflow_serving.apis import prediction_log_pb2
+
+ONE = np.array([1.0, 3.0], np.float32)
+
+
+def logged(prefix, rate=1.0, collector="tfrecord"):
+    return f"""logging_config {{
+      log_collector_config {{ type: "{collector}" filename_prefix: "{prefix}" }}
+      sampling_config {{ sampling_rate: {rate} }}
+    }}"""
+
+
+def read(folder):
+    """The records of all whole files."""
+    files = sorted(str(path) for path in folder.glob("*.tfrecord"))
+    return [
+        prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        for record in tf.data.TFRecordDataset(files)
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "logged"
+    folder.mkdir(mode=0o755)
+    return folder
+
+
+@pytest.fixture
+def server(servers, models, folder):
+    return servers.start(
+        models={"half": (models / "half", logged(folder / "half")), "two_in": models / "two_in"}
+    )
+
+
+def test_calls_of_both_protocols_are_logged_with_their_answers(
+    server, folder, grpc_client, rest_client
+):
+    request = grpc_client(server).predict_request("half", {"x": ONE}, version=3)
+    answer = grpc_client(server).prediction.Predict(request, timeout=60)
+    rest_client(server).predict("half", {"instances": [1, 3]}).raise_for_status()
+    assert server.stop() == 0
+    from_grpc, from_rest = read(folder)
+    assert from_grpc.predict_log.request == request
+    assert from_grpc.predict_log.response == answer
+    for log in (from_grpc, from_rest):
+        inputs = log.predict_log.request.inputs
+        np.testing.assert_array_equal(tf.make_ndarray(inputs["x"]), ONE)
+        outputs = log.predict_log.response.outputs
+        np.testing.assert_array_equal(
+            tf.make_ndarray(outputs["y"]), tf.make_ndarray(answer.outputs["y"])
+        )
+        assert log.log_metadata.model_spec.name == "half"
+        assert log.log_metadata.model_spec.version.value == 3
+        assert log.log_metadata.model_spec.signature_name == "serving_default"
+        assert log.log_metadata.sampling_config.sampling_rate == 1.0
+        assert log.log_metadata.timestamp_secs > 1_600_000_000
+
+
+def test_failures_and_models_without_the_setting_are_not_logged(server, folder, grpc_client):
+    client = grpc_client(server)
+    client.predict("two_in", {"a": ONE, "b": ONE})
+    error_of(lambda: client.predict("half", {"nonsense": ONE}))
+    client.predict("half", {"x": ONE})
+    assert server.stop() == 0
+    assert len(read(folder)) == 1
+
+
+def test_a_file_that_is_being_written_is_no_tfrecord_file_yet(server, folder, grpc_client):
+    grpc_client(server).predict("half", {"x": ONE})
+    eventually(lambda: list(folder.glob("half-*.tfrecord.partial")), "the file is begun", 20)
+    assert not list(folder.glob("*.tfrecord"))
+    assert server.stop() == 0
+    assert len(list(folder.glob("half-*.tfrecord"))) == 1
+    assert not list(folder.glob("*.partial"))
+
+
+def test_a_part_of_the_calls_is_drawn(servers, models, folder, grpc_client):
+    server = servers.start(models={"half": (models / "half", logged(folder / "half", 0.5))})
+    client = grpc_client(server)
+    for _ in range(400):
+        client.predict("half", {"x": ONE})
+    assert server.stop() == 0
+    assert 100 < len(read(folder)) < 300
+
+
+def test_a_reload_turns_it_on_and_off(servers, models, folder, grpc_client):
+    server = servers.start(models={"half": models / "half"})
+    client = grpc_client(server)
+    client.predict("half", {"x": ONE})
+    client.reload(model_config({"half": (models / "half", logged(folder / "half"))}))
+    client.predict("half", {"x": ONE})
+    client.reload(model_config({"half": models / "half"}))
+    client.predict("half", {"x": ONE})
+    assert server.stop() == 0
+    assert len(read(folder)) == 1
+
+
+def test_a_folder_that_is_not_there_stops_no_call_and_is_counted(
+    servers, models, tmp_path, grpc_client, rest_client
+):
+    monitoring = tmp_path / "monitoring.config"
+    monitoring.write_text("prometheus_config { enable: true }")
+    server = servers.start(
+        models={"half": (models / "half", logged(tmp_path / "nowhere" / "half"))},
+        monitoring_config_file=monitoring,
+    )
+    for _ in range(3):
+        grpc_client(server).predict("half", {"x": ONE})
+    counted = ':tensorflow:serving:request_log_count{model_name="half",status_code="UNAVAILABLE"} 3'
+    rest = rest_client(server)
+    eventually(
+        lambda: counted in rest.get("/monitoring/prometheus/metrics").text, "three are counted", 20
+    )
+    assert server.log().count("cannot make the request log") == 1
+
+
+def test_an_unknown_collector_and_a_bad_rate_are_refused(server, models, folder, grpc_client):
+    client = grpc_client(server)
+    for bad, words in [
+        (logged(folder / "half", collector="kafka"), 'no log collector of type "kafka"'),
+        (logged(folder / "half", rate=1.5), "sampling_rate is 1.5"),
+        (logged("relative"), "expected an absolute path"),
+    ]:
+        config = model_config({"half": (models / "half", bad)})
+        error = error_of(lambda config=config: client.reload(config))
+        assert words in error.details()
+    client.predict("half", {"x": ONE})
