@@ -264,3 +264,55 @@ def test_the_page_is_where_the_monitoring_config_says(servers, models, rest_clie
     rest = rest_client(server)
     assert scrape(rest, "/elsewhere").types
     assert rest.get(PAGE).status_code == 404
+
+
+def test_batches_formed_by_the_operators_parameters_are_counted_as_the_original_counts_them(
+    servers, models, grpc_client, rest_client, tmp_path
+):
+    (tmp_path / "monitoring.config").write_text(MONITORING)
+    (tmp_path / "batching.config").write_text(
+        "max_batch_size { value: 4 } batch_timeout_micros { value: 20000 }"
+        "num_batch_threads { value: 1 }"
+    )
+    server = servers.start(
+        models={"two_in": models / "two_in"},
+        enable_batching="true",
+        batching_parameters_file=tmp_path / "batching.config",
+        monitoring_config_file=tmp_path / "monitoring.config",
+    )
+    client = grpc_client(server)
+    request = client.predict_request("two_in", {"a": ONE, "b": ONE})
+    for call in [client.prediction.Predict.future(request, timeout=60) for _ in range(12)]:
+        call.result()
+    page = scrape(rest_client(server))
+    session = ":tensorflow:serving:batching_session:"
+    batches = page.value(session + "wrapped_run_count")
+    assert 3 <= batches < 12
+    assert page.value(session + "processed_batch_size_count") == batches
+    assert page.value(session + "processed_batch_size_sum") == 12
+    assert page.value(session + "padding_size_count") == batches
+    assert page.value(session + "input_batch_size_count") == 24  # Each has two inputs.
+    assert page.value(session + "input_batch_size_sum") == 24
+    assert page.value(session + "queuing_latency_count", thread_pool_name="") == 12
+    assert page.labels(session + "padding_size_count", "execution_batch_size") <= set("1234")
+    assert page.value(":tensorflow:core:graph_runs") == batches
+
+
+def test_loads_are_counted_by_directory_and_workers_by_what_became_of_them(rest, models):
+    page = scrape(rest)
+    path = str(models / "half" / "3")
+    load = ":tensorflow:cc:saved_model:load_"
+    assert page.value(load + "attempt_count", model_path=path, status="success") == 1
+    assert page.value(load + "latency", model_path=path) > 0
+    warm_up = ":tensorflow:serving:model_warmup_latency_count"
+    assert page.value(warm_up, model_path=path, status="OK") == 1
+    for event in ("started", "loaded"):
+        labels = {"model_name": "half", "event": event}
+        assert page.value("tensord_worker_events_total", **labels) == 1
+    assert page.value("tensord_load_microseconds_count", model_name="half") == 1
+
+
+def test_totals_are_counters_and_the_rest_is_what_it_says(rest):
+    page = scrape(rest)
+    for name, kind in page.types.items():
+        assert name.endswith("_total") <= (kind == "counter"), name

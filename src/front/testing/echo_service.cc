@@ -38,7 +38,8 @@ void EchoService::OnHead(Exchange& exchange) {
   if (head.target == "/early") return exchange.Send(TextAnswer(403, "refused at the head\n"));
   if (!IsGrpc(head)) return;
   const auto parsed = ParseGrpcHead(head);
-  if (!parsed.ok()) exchange.Send(MakeGrpcAnswer(parsed.status()));
+  if (!parsed.ok()) return exchange.Send(MakeGrpcAnswer(parsed.status()));
+  exchange.trace().deadline = parsed->deadline;
 }
 
 void EchoService::OnRequest(std::shared_ptr<Exchange> exchange) {
@@ -49,6 +50,16 @@ void EchoService::OnRequest(std::shared_ptr<Exchange> exchange) {
 void EchoService::OnRefused(const RequestHead&, int, std::string_view why) {
   ++counts_.refused;
   last_refusal_ = why;
+}
+
+void EchoService::OnDone(const Ending& ending) {
+  if (ends.size() >= kEndsKept) ends.erase(ends.begin());
+  ends.push_back({.code = ending.code,
+                  .http_status = ending.http_status,
+                  .delivered = ending.delivered,
+                  .body_bytes = ending.trace.body_bytes,
+                  .answer_bytes = ending.answer_bytes,
+                  .total = ending.at - ending.head.arrived});
 }
 
 void EchoService::AnswerGrpc(std::shared_ptr<Exchange> exchange) {

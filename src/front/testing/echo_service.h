@@ -30,18 +30,31 @@ class EchoService final : public Service {
     uint64_t refused = 0;
     uint64_t cancelled = 0;
   };
+  // How a request ended: a copy of what OnDone heard.
+  struct End {
+    absl::StatusCode code;
+    int http_status;
+    bool delivered;
+    uint64_t body_bytes;
+    uint64_t answer_bytes;
+    absl::Duration total;
+  };
 
   void OnHead(Exchange& exchange) override;
   void OnRequest(std::shared_ptr<Exchange> exchange) override;
   void OnRefused(const RequestHead& head, int http_status, std::string_view why) override;
+  void OnDone(const Ending& ending) override;
 
   const Counts& counts() const { return counts_; }
   const std::string& last_refusal() const { return last_refusal_; }
   std::vector<std::shared_ptr<Exchange>> kept;
+  std::vector<End> ends;  // The last kEndsKept at most.
   // More members for /stats: `,"name":1`.
   std::function<std::string()> more_stats = [] { return std::string(); };
 
  private:
+  static constexpr size_t kEndsKept = 1000;
+
   void AnswerGrpc(std::shared_ptr<Exchange> exchange);
   void AnswerHttp(std::shared_ptr<Exchange> exchange);
   void Hang(std::shared_ptr<Exchange> exchange, absl::Time deadline);
