@@ -109,7 +109,6 @@ VersionMetrics::~VersionMetrics() {
   for (const auto& stages : stages_) {
     for (const auto& stage : stages) remove(Metric::kStageTime, stage);
   }
-  remove(Metric::kQueueWait, queue_wait_);
   remove(Metric::kBatchRows, batch_rows_);
 }
 
@@ -134,14 +133,6 @@ void VersionMetrics::CountStages(Transport transport,
         })
         .Observe(Microseconds(stages[i]));
   }
-}
-
-void VersionMetrics::CountQueueWait(absl::Duration wait) {
-  queue_wait_
-      .Get([&]() -> auto& {
-        return metrics_->Histogram(Metric::kQueueWait, {model_, version_});
-      })
-      .Observe(Microseconds(wait));
 }
 
 void VersionMetrics::CountRun(int64_t rows) {

@@ -79,7 +79,6 @@ class VersionMetrics {
   SignatureMetrics* Signature(const std::string& name);
 
   void CountStages(Transport transport, const std::array<absl::Duration, kStages>& stages);
-  void CountQueueWait(absl::Duration wait);
   void CountRun(int64_t rows);
 
  private:
@@ -87,7 +86,6 @@ class VersionMetrics {
   const std::string model_;
   const std::string version_;
   std::array<std::array<Lazy<prometheus::Histogram>, kStages>, kTransports> stages_;
-  Lazy<prometheus::Histogram> queue_wait_;
   Lazy<prometheus::Histogram> batch_rows_;
   base::Mutex mu_;
   std::map<std::string, std::unique_ptr<SignatureMetrics>> signatures_ ABSL_GUARDED_BY(mu_);

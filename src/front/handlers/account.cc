@@ -57,7 +57,7 @@ obs::ModelMetrics& ModelOf(const LoopContext& context, const Trace& trace) {
 // With --enable_batching, for the signatures that it batches.
 void CountBatched(const LoopContext& context, const Trace& trace, absl::Duration wait) {
   const auto index = static_cast<size_t>(trace.signature);
-  if (trace.batch_rows == 0 || !trace.servable->batched[index]) return;
+  if (!trace.servable->batched[index]) return;
   context.server->metrics->runs().CountBatchedCall(wait, trace.rows,
                                                    trace.servable->signatures[index].inputs.size());
 }
@@ -74,10 +74,9 @@ void Count(const LoopContext& context, const Ending& ending, const obs::RequestF
     version.Signature("")->Count(facts);
   }
   if (facts.stages) version.CountStages(facts.transport, *facts.stages);
-  if (trace.started == absl::InfinitePast() || trace.signature < 0 || !facts.stages) return;
-  const absl::Duration wait = (*facts.stages)[static_cast<size_t>(obs::Stage::kQueue)];
-  version.CountQueueWait(wait);
-  CountBatched(context, trace, wait);
+  if (trace.signature >= 0 && trace.batch_rows > 0 && facts.stages) {
+    CountBatched(context, trace, (*facts.stages)[static_cast<size_t>(obs::Stage::kQueue)]);
+  }
 }
 
 AccessEntry EntryOf(const Ending& ending, const obs::RequestFacts& facts) {
