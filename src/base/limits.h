@@ -136,6 +136,9 @@ inline constexpr absl::Duration kStartPoll =
 inline constexpr int kRecycledBlockBytes = 32 << 20;  // glibc allows no more.
 inline constexpr int kFreedBytesKept = 64 << 20;      // Of the front; some large messages at once.
 
+inline constexpr uint64_t kDescriptorsReserved =
+    1024;  // Not for connections: files, and eight for each of 100 workers.
+
 // front/: connections
 inline constexpr int kConnectionsMax = 10'000;    // A listener; ~20 KiB each when idle on HTTP/2.
 inline constexpr int kAcceptsPerTurn = 64;        // Then the connections that exist get a turn.
@@ -192,6 +195,12 @@ inline constexpr absl::Duration kRecordFileAgeMax = absl::Minutes(10);  // Likew
 inline constexpr absl::Duration kRecordFileLookEvery = absl::Seconds(5);
 inline constexpr size_t kRecordFilesKept = 64;  // Of one prefix; 4 GB. The oldest go.
 inline constexpr absl::Duration kLogFlushMax = absl::Seconds(2);  // At the end of the process.
+
+// front/: gRPC streams (health watches, reflection)
+inline constexpr size_t kStreamMessageBytesMax = 64 * 1024;       // A question; names and numbers.
+inline constexpr size_t kStreamAnswerBytesMax = 1 << 20;          // Unread; ten of the largest.
+inline constexpr absl::Duration kStreamIdleMax = absl::Hours(1);  // Between questions.
+inline constexpr size_t kHealthWatchesMax = 1000;  // A loop; each costs a look a change of models.
 
 // front/
 inline constexpr size_t kHeaderBytesMax = 64 * 1024;   // All headers of a request together.

@@ -78,6 +78,10 @@ void Call::Send(Answer answer) {
   target_->OnAnswer(this);
 }
 
+void Call::Write(std::string message) {
+  if (state_ == State::kOpen) target_->OnWrite(this, std::move(message));
+}
+
 void Call::ReplaceAnswer(Answer answer) {
   answer_held_.Clear();
   answer_ = std::move(answer);

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,8 @@ class AnswerTarget {
   virtual ~AnswerTarget() = default;
   // The answer is in `call`. Runs inside Exchange::Send, which may run inside the session.
   virtual void OnAnswer(Call* call) = 0;
+  // A stream's answer goes on. Runs inside Exchange::Write.
+  virtual void OnWrite(Call* /*call*/, std::string /*message*/) {}
 };
 
 // Keeps the text of a request's headers in one place. The first bytes cost no allocation and no
@@ -60,6 +63,8 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   Trace& trace() override { return trace_; }
   void Send(Answer answer) override;
   void OnCancel(absl::AnyInvocable<void()> cancelled) override;
+  void BeginStream() override { streaming_ = true; }
+  void Write(std::string message) override;
 
   // For the session.
   RequestHead* mutable_head() { return &head_; }
@@ -69,6 +74,7 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   void set_undecodable() { undecodable_ = true; }
   // The body is complete: the service gets the call.
   void Deliver();
+  bool streaming() const { return streaming_; }
   bool answered() const { return state_ == State::kAnswered; }
   const Answer& answer() const { return answer_; }
   // Draws the answer's memory from the budget while it waits to be written; false when it cannot.
@@ -96,6 +102,7 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   bool leaving_ = false;
   bool sent_ = false;
   bool finished_ = false;
+  bool streaming_ = false;
   RequestHead head_;
   Trace trace_;
   TextArena text_;

@@ -63,10 +63,12 @@ bool Connection::idle() const {
 }
 
 void Connection::OnReady(uint32_t events) {
-  if ((events & EPOLLOUT) != 0) WantTurn();
+  const bool writable = (events & EPOLLOUT) != 0;
+  const bool readable = (events & EPOLLIN) != 0;
+  if (writable || (readable && write_wants_read_)) WantTurn();
   const bool gone = (events & (EPOLLERR | EPOLLHUP)) != 0;
   if (reading_ && !input_ended_) {
-    if (gone || (events & EPOLLIN) != 0) ReadSome();
+    if (gone || readable || (writable && read_wants_write_)) ReadSome();
   } else if (gone) {
     // Neither direction works any more, and nothing that waits to be read could be answered.
     Abort();
@@ -75,6 +77,7 @@ void Connection::OnReady(uint32_t events) {
 
 void Connection::ReadSome() {
   owner_->OnActivity(this);
+  read_wants_write_ = false;
   size_t total = 0;
   while (state_ != State::kClosed && reading_ && !input_ended_) {
     std::span<std::byte> into;
@@ -84,7 +87,10 @@ void Connection::ReadSome() {
     const IoResult result = stream_->Read(into);
     if (result.kind == IoResult::kEnd) return OnEnd();
     if (result.kind == IoResult::kFailed) return Abort();
-    if (result.kind != IoResult::kDone) return;
+    if (result.kind != IoResult::kDone) {
+      read_wants_write_ = result.kind == IoResult::kWantWrite;
+      return UpdateEvents();
+    }
     last_read_ = edge().loop->Now();
     TakeBytes(into.first(result.bytes));
     total += result.bytes;
@@ -159,8 +165,9 @@ void Connection::RunTurn() {
 
 void Connection::AfterWrite(const IoResult& result) {
   if (result.kind == IoResult::kFailed) return Abort();
-  if (result.bytes > 0 || !write_blocked_) last_write_ = edge().loop->Now();
+  if (result.bytes > 0 || (!write_blocked_ && !write_wants_read_)) last_write_ = edge().loop->Now();
   write_blocked_ = result.kind == IoResult::kWantWrite;
+  write_wants_read_ = result.kind == IoResult::kWantRead;
 }
 
 void Connection::Leaves(std::shared_ptr<Call> call) {
@@ -245,8 +252,9 @@ void Connection::Abort() {
 void Connection::UpdateEvents() {
   if (state_ == State::kClosed) return;
   uint32_t wanted = 0;
-  if (reading_ && !input_ended_) wanted |= EPOLLIN;
-  if (write_blocked_) wanted |= EPOLLOUT;
+  const bool reads = reading_ && !input_ended_;
+  if (reads || write_wants_read_) wanted |= EPOLLIN;
+  if (write_blocked_ || (reads && read_wants_write_)) wanted |= EPOLLOUT;
   if (wanted == events_) return;
   events_ = wanted;
   watch_.SetEvents(wanted);

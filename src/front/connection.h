@@ -105,6 +105,8 @@ class Connection final : public Link {
   bool input_ended_ = false;
   bool draining_ = false;
   bool write_blocked_ = false;
+  bool read_wants_write_ = false;  // A read goes on once the stream can write, ...
+  bool write_wants_read_ = false;  // ... and a write once it can read (TLS does both).
   Closing closing_ = Closing::kPolite;
   uint32_t events_ = 0;
   absl::Time last_read_;

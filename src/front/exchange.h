@@ -78,6 +78,14 @@ class Exchange {
   // Runs once if the client resets the stream or goes away before the answer was given; at once if
   // it has already gone. After Send it is forgotten.
   virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
+
+  // From inside OnHead of a gRPC call: it is a stream. Its messages come one by one, by OnMessage,
+  // where body() is the one message; it is answered by any number of Writes and ends with Send,
+  // whose status alone counts.
+  virtual void BeginStream() = 0;
+  // Sends one message of a stream's answer. A client that does not read is cut off. REQUIRES:
+  // BeginStream; does nothing after Send or when the client has gone.
+  virtual void Write(std::string message) = 0;
 };
 
 // How a request ended.
@@ -102,6 +110,9 @@ class Service {
   // Body complete; not called when OnHead has answered, nor when the connection itself refused the
   // body (too large, cut short, no memory left) or the client left before its end.
   virtual void OnRequest(std::shared_ptr<Exchange> exchange) = 0;
+  // Of streams, in OnRequest's place: one message is complete; the client sends no more.
+  virtual void OnMessage(std::shared_ptr<Exchange> /*exchange*/) {}
+  virtual void OnMessagesEnd(std::shared_ptr<Exchange> /*exchange*/) {}
   // For logs and metrics: the connection answered `http_status` on its own, before or after OnHead.
   // `head` may be partly filled when it was the head that could not be read.
   virtual void OnRefused(const RequestHead& /*head*/, int /*http_status*/,

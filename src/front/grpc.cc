@@ -53,11 +53,6 @@ std::string EncodeGrpcMessage(std::string_view text) {
   return out;
 }
 
-std::string Prefix(uint32_t length) {
-  return {'\0', static_cast<char>(length >> 24), static_cast<char>(length >> 16),
-          static_cast<char>(length >> 8), static_cast<char>(length)};
-}
-
 Answer ErrorAnswer(const absl::Status& status, std::vector<Header> extra) {
   Answer answer{.code = status.code(), .trailers_only = true};
   // A client that used an encoding we do not read learns here which ones we do.
@@ -171,6 +166,19 @@ absl::StatusOr<std::span<const std::byte>> ReadGrpcMessage(std::span<const std::
   return body.subspan(kGrpcPrefixBytes);
 }
 
+std::string GrpcPrefix(uint32_t length) {
+  return {'\0', static_cast<char>(length >> 24), static_cast<char>(length >> 16),
+          static_cast<char>(length >> 8), static_cast<char>(length)};
+}
+
+Answer MakeGrpcEnd(const absl::Status& status) {
+  if (!status.ok()) return ErrorAnswer(status, {});
+  Answer answer{.trailers_only = true};
+  answer.headers.emplace_back("content-type", kContentType);
+  answer.trailers.emplace_back("grpc-status", "0");
+  return answer;
+}
+
 Answer MakeGrpcAnswer(const absl::Status& status, std::string message, std::vector<Header> extra) {
   if (!status.ok()) return ErrorAnswer(status, std::move(extra));
   if (message.size() > std::numeric_limits<uint32_t>::max()) {
@@ -181,7 +189,7 @@ Answer MakeGrpcAnswer(const absl::Status& status, std::string message, std::vect
   }
   Answer answer;
   answer.headers.emplace_back("content-type", kContentType);
-  answer.prefix = Prefix(static_cast<uint32_t>(message.size()));
+  answer.prefix = GrpcPrefix(static_cast<uint32_t>(message.size()));
   answer.body = std::move(message);
   answer.trailers = std::move(extra);
   answer.trailers.emplace_back("grpc-status", "0");

@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "front/exchange.h"
 
-// Unary gRPC on top of an HTTP/2 Exchange. Pure functions.
+// gRPC on top of an HTTP/2 Exchange. Pure functions.
 // Source: github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md.
 namespace tensord::front {
 
@@ -58,6 +58,12 @@ absl::StatusOr<std::span<const std::byte>> ReadGrpcMessage(std::span<const std::
 // status's words cut at kGrpcMessageBytesMax like the original's. `extra` joins the trailers.
 Answer MakeGrpcAnswer(const absl::Status& status, std::string message = {},
                       std::vector<Header> extra = {});
+
+// Flag and length of an uncompressed message.
+std::string GrpcPrefix(uint32_t length);
+
+// The end of a stream: its status, without a message.
+Answer MakeGrpcEnd(const absl::Status& status);
 
 // A trailer that asks a retrying client to wait that long; a negative one tells it not to retry.
 Header GrpcPushback(absl::Duration wait);

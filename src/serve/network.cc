@@ -14,8 +14,21 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "obs/log.h"
+#include "serve/descriptors.h"
 
 namespace tensord::serve {
+namespace {
+
+size_t CountListeners(const supervisor::FrontSockets& sockets) {
+  size_t count = 0;
+  for (const supervisor::LoopSockets& loop : sockets.loops) {
+    for (const int fd : {loop.grpc_fd, loop.rest_fd, loop.unix_fd}) count += fd >= 0 ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
 
 Network::Network(loop::LoopSet* loops, front::ServerContext* context, uint64_t request_bytes_budget)
     : loops_(loops), budget_(request_bytes_budget) {
@@ -31,6 +44,10 @@ void Network::Open(const supervisor::FrontSockets& sockets, const config::Server
   if (sockets.loops.size() != per_loop_.size()) {
     return done(absl::InternalError("the supervisor opened sockets for another number of loops"));
   }
+  const DescriptorLimit files = RaiseDescriptorLimit();
+  connections_max_ = ConnectionsMax(files.now, CountListeners(sockets));
+  obs::Info("open files: at most {} (the limit was {}); connections: at most {} a listening socket",
+            files.now, files.before, connections_max_);
   // On one port, the first bytes of a connection tell gRPC from REST.
   const bool shared_port = options.port == options.rest_api_port;
   auto results = std::make_shared<std::vector<absl::Status>>(per_loop_.size());
@@ -63,6 +80,7 @@ absl::Status Network::OpenOne(int loop, int fd, front::Protocols protocols) {
   PerLoop& own = per_loop_[static_cast<size_t>(loop)];
   front::ListenerOptions options;
   options.protocols = protocols;
+  options.connections_max = connections_max_;
   options.inflated_budget = &inflated_budget_;
   ASSIGN_OR_RETURN(std::unique_ptr<front::Listener> listener,
                    front::Listener::Create(&loops_->at(loop), std::move(copy), options,
@@ -75,6 +93,10 @@ void Network::Publish(std::shared_ptr<const models::Snapshot> snapshot, loop::Ta
   loops_->OnEach(
       [this, snapshot](int i) { per_loop_[static_cast<size_t>(i)].router->SetSnapshot(snapshot); },
       std::move(after));
+}
+
+void Network::AnnounceDrain() {
+  loops_->OnEach([this](int i) { per_loop_[static_cast<size_t>(i)].router->OnDraining(); }, [] {});
 }
 
 void Network::Drain(absl::Time deadline, loop::Task done) {
@@ -92,6 +114,7 @@ void Network::Drain(absl::Time deadline, loop::Task done) {
   };
   loops_->OnEach(
       [this, deadline, round, one_less](int i) {
+        per_loop_[static_cast<size_t>(i)].router->EndStreams();
         for (const auto& listener : per_loop_[static_cast<size_t>(i)].listeners) {
           round->left.fetch_add(1);
           listener->Drain(deadline, one_less);

@@ -33,6 +33,8 @@ class Network {
   // What every loop answers from now on; `after` runs on the control loop when all have it.
   void Publish(std::shared_ptr<const models::Snapshot> snapshot, loop::Task after);
 
+  // Tells those who watch the server's health that it drains.
+  void AnnounceDrain();
   // Refuses new connections, lets the open ones finish, cuts what is left at `deadline`.
   void Drain(absl::Time deadline, loop::Task done);
 
@@ -54,6 +56,7 @@ class Network {
   base::ByteBudget budget_;
   base::ByteBudget inflated_budget_{limits::kInflatedBytesHeldMax};
   std::vector<PerLoop> per_loop_;
+  int connections_max_ = limits::kConnectionsMax;  // A listener.
 };
 
 }  // namespace tensord::serve

@@ -258,6 +258,7 @@ void Server::Drain() {
   if (draining_) return;
   draining_ = true;
   context_.draining.store(true);
+  network_->AnnounceDrain();
   const absl::Duration lame_duck = absl::Milliseconds(options_.drain_lame_duck_ms);
   drain_by_ = loops_->control().Now() + lame_duck + absl::Milliseconds(options_.drain_timeout_ms);
   obs::Info("draining: not ready from now on, what is in flight is finished");

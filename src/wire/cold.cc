@@ -18,6 +18,7 @@
 #include "tensord/get_model_status.pb.h"
 #include "tensord/health.pb.h"
 #include "tensord/model_management.pb.h"
+#include "wire/json/pretty_writer.h"
 #include "wire/status_map.h"
 #include "wire/utf8.h"
 
@@ -83,6 +84,15 @@ tf::serving::GetModelStatusResponse ToProto(std::span<const VersionStatus> versi
   return response;
 }
 
+grpc::health::v1::HealthCheckResponse ToProto(Health health) {
+  using Response = grpc::health::v1::HealthCheckResponse;
+  Response response;
+  response.set_status(health == Health::kServing      ? Response::SERVING
+                      : health == Health::kNotServing ? Response::NOT_SERVING
+                                                      : Response::SERVICE_UNKNOWN);
+  return response;
+}
+
 // What came from a worker goes on to clients only when it is what it should be.
 absl::StatusOr<tf::serving::SignatureDefMap> ParseSignatureMap(std::string_view bytes) {
   absl::StatusOr<tf::serving::SignatureDefMap> map = Parse<tf::serving::SignatureDefMap>(bytes);
@@ -107,6 +117,25 @@ absl::StatusOr<std::string> PrintJson(const pb::Message& message, bool preserve_
   if (status.ok()) return json;
   return absl::InternalError(
       base::Cat("Failed to convert proto to json. Error: ", status.ToString()));
+}
+
+// One version, with the names and texts that the status document has.
+void PrintVersion(const VersionStatus& version, PrettyWriter* writer) {
+  const auto member = [writer](std::string_view name, std::string_view value) {
+    writer->Name(name);
+    writer->String(value);
+  };
+  const auto state = static_cast<tf::serving::ModelVersionStatus::State>(version.state);
+  const tf::serving::StatusProto status = ToProto(version.status);
+  writer->StartObject();
+  member("version", base::Cat(version.version));
+  member("state", tf::serving::ModelVersionStatus::State_Name(state));
+  writer->Name("status");
+  writer->StartObject();
+  member("error_code", tf::error::Code_Name(status.error_code()));
+  member("error_message", status.error_message());
+  writer->EndObject();
+  writer->EndObject();
 }
 
 }  // namespace
@@ -179,10 +208,13 @@ std::string EncodeReloadConfigResponse(const absl::Status& status,
   return Serialize(response);
 }
 
-std::string EncodeHealthCheckResponse(bool serving) {
-  grpc::health::v1::HealthCheckResponse response;
-  response.set_status(serving ? grpc::health::v1::HealthCheckResponse::SERVING
-                              : grpc::health::v1::HealthCheckResponse::NOT_SERVING);
+std::string EncodeHealthCheckResponse(Health health) { return Serialize(ToProto(health)); }
+
+std::string EncodeHealthListResponse(std::span<const std::pair<std::string, Health>> services) {
+  grpc::health::v1::HealthListResponse response;
+  for (const auto& [name, health] : services) {
+    (*response.mutable_statuses())[ToUtf8(name)] = ToProto(health);
+  }
   return Serialize(response);
 }
 
@@ -198,6 +230,34 @@ absl::StatusOr<std::string> PrintModelMetadata(const tensor::ModelSpec& answered
 
 absl::StatusOr<std::string> PrintModelStatus(std::span<const VersionStatus> versions) {
   return PrintJson(ToProto(versions), /*preserve_names=*/false);
+}
+
+std::string PrintModelList(std::span<const ListedModel> models) {
+  std::string body;
+  PrettyWriter writer(&body);
+  const auto member = [&writer](std::string_view name, std::string_view value) {
+    writer.Name(name);
+    writer.String(value);
+  };
+  writer.StartObject();
+  writer.Name("models");
+  writer.StartArray();
+  for (const ListedModel& model : models) {
+    writer.StartObject();
+    member("name", ToUtf8(model.name));
+    writer.Name("labels");
+    writer.StartObject();
+    for (const auto& [label, version] : model.labels) member(ToUtf8(label), base::Cat(version));
+    writer.EndObject();
+    writer.Name("model_version_status");
+    writer.StartArray();
+    for (const VersionStatus& version : model.versions) PrintVersion(version, &writer);
+    writer.EndArray();
+    writer.EndObject();
+  }
+  writer.EndArray();
+  writer.EndObject();
+  return body + "\n";
 }
 
 }  // namespace tensord::wire

@@ -51,12 +51,25 @@ std::string EncodeGetModelStatusResponse(std::span<const VersionStatus> versions
 std::string EncodeReloadConfigResponse(const absl::Status& status,
                                        std::span<const std::pair<std::string, int64_t>> increases);
 
-std::string EncodeHealthCheckResponse(bool serving);
+enum class Health : uint8_t { kServing, kNotServing, kUnknownService };
+std::string EncodeHealthCheckResponse(Health health);
+// By service.
+std::string EncodeHealthListResponse(std::span<const std::pair<std::string, Health>> services);
 
 // REST bodies of GET /v1/models/NAME[/metadata], in the original's layout; signatures, inputs and
 // outputs sorted by name, where the original leaves their order to a hash map.
 absl::StatusOr<std::string> PrintModelMetadata(const tensor::ModelSpec& answered,
                                                std::string_view signature_def_map);
 absl::StatusOr<std::string> PrintModelStatus(std::span<const VersionStatus> versions);
+
+// One model of the list.
+struct ListedModel {
+  std::string name;
+  std::vector<std::pair<std::string, int64_t>> labels;
+  std::vector<VersionStatus> versions;
+};
+// The body of GET /v1/models, which the original has not: each model with its labels, and its
+// versions as PrintModelStatus shows them. docs/rest.md has the form.
+std::string PrintModelList(std::span<const ListedModel> models);
 
 }  // namespace tensord::wire

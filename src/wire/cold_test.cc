@@ -219,8 +219,11 @@ TEST(HealthCheck, NamesAServiceAndSaysWhetherItServes) {
   EXPECT_EQ(*ParseHealthCheckRequest(request.SerializeAsString()), "s");
   EXPECT_EQ(*ParseHealthCheckRequest(""), "");
   EXPECT_FALSE(ParseHealthCheckRequest("\x0a\x7f").ok());
-  EXPECT_EQ(EncodeHealthCheckResponse(true), "\x08\x01");
-  EXPECT_EQ(EncodeHealthCheckResponse(false), "\x08\x02");
+  EXPECT_EQ(EncodeHealthCheckResponse(Health::kServing), "\x08\x01");
+  EXPECT_EQ(EncodeHealthCheckResponse(Health::kNotServing), "\x08\x02");
+  EXPECT_EQ(EncodeHealthCheckResponse(Health::kUnknownService), "\x08\x03");
+  const std::pair<std::string, Health> services[] = {{"a", Health::kServing}};
+  EXPECT_EQ(EncodeHealthListResponse(services), "\x0a\x07\x0a\x01\x61\x12\x02\x08\x01");
 }
 
 TEST(Utf8, ReplacesEveryByteThatIsNot) {

@@ -170,6 +170,11 @@ RestRoute ParseRestRoute(std::string_view method, std::string_view target) {
     const std::optional<RestKind> kind = VerbKind(verb);
     return kind.has_value() ? Decode(*kind, match) : malformed;
   }
+  if (method == "GET" && path.empty()) {
+    RestRoute route;
+    route.kind = RestKind::kList;
+    return route;
+  }
   if (method == "GET") {
     if (!MatchLookup(path, &match)) return malformed;
     RestRoute route =

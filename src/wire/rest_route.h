@@ -16,6 +16,7 @@ enum class RestKind : uint8_t {
   kPredict,
   kClassify,
   kRegress,
+  kList,  // All models: ours, the original has none.
   kStatus,
   kMetadata,
   kPreflight,  // OPTIONS under /v1/.
@@ -33,7 +34,7 @@ struct RestRoute {
 
 // The original's URL grammar, odd corners included: paths match without regard to case, query and
 // fragment belong to the path, verbs do not match in other cases, and anything under /v1/ that does
-// not fit is a bad request rather than not found.
+// not fit is a bad request rather than not found. The list of all models is ours.
 RestRoute ParseRestRoute(std::string_view method, std::string_view target);
 
 }  // namespace tensord::wire

@@ -35,11 +35,14 @@ struct ServerContext {
   std::atomic<bool> draining{false};
 };
 
+class HealthWatchers;
+
 // What the handlers of one loop share.
 // Threads: that loop only.
 struct LoopContext {
   ServerContext* server = nullptr;
   loop::EventLoop* loop = nullptr;
+  HealthWatchers* watchers = nullptr;
   std::shared_ptr<const models::Snapshot> snapshot;  // Never null; replaced by messages.
 
   bool ready() const {

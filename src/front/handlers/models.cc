@@ -16,6 +16,12 @@
 namespace tensord::front {
 namespace {
 
+wire::VersionStatus StatusOf(const models::VersionEntry& version) {
+  return {.version = version.number,
+          .state = static_cast<int>(version.state),
+          .status = version.status};
+}
+
 absl::StatusOr<std::vector<wire::VersionStatus>> ListVersions(const LoopContext& context,
                                                               Exchange& exchange,
                                                               const tensor::ModelSpec& spec) {
@@ -25,11 +31,7 @@ absl::StatusOr<std::vector<wire::VersionStatus>> ListVersions(const LoopContext&
                    context.snapshot->Status(spec.name, spec.version));
   std::vector<wire::VersionStatus> list;
   list.reserve(versions.size());
-  for (const models::VersionEntry* version : versions) {
-    list.push_back({.version = version->number,
-                    .state = static_cast<int>(version->state),
-                    .status = version->status});
-  }
+  for (const models::VersionEntry* version : versions) list.push_back(StatusOf(*version));
   return list;
 }
 
@@ -92,6 +94,22 @@ void StatusRest(const LoopContext& context, Exchange& exchange, const wire::Rest
   const auto list = ListVersions(context, exchange, SpecOf(route));
   ReplyRest(context, exchange,
             list.ok() ? wire::PrintModelStatus(*list) : absl::StatusOr<std::string>(list.status()));
+}
+
+void ListRest(const LoopContext& context, Exchange& exchange) {
+  const bool cors = context.server->options->rest_api_enable_cors_support;
+  const absl::Status allowed = Authorize(exchange.head(), Operation::kRead, {});
+  if (!allowed.ok()) return ReplyJsonError(exchange, allowed, cors);
+  std::vector<wire::ListedModel> list;
+  for (const auto& [name, model] : context.snapshot->models) {
+    wire::ListedModel listed{
+        .name = name, .labels = {model->labels.begin(), model->labels.end()}, .versions = {}};
+    for (const models::VersionEntry& version : model->versions) {
+      listed.versions.push_back(StatusOf(version));
+    }
+    list.push_back(std::move(listed));
+  }
+  ReplyJson(exchange, wire::PrintModelList(list), cors);
 }
 
 void MetadataGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,

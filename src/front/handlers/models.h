@@ -19,6 +19,8 @@ void StatusGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const 
                 std::span<const std::byte> message);
 // GET /v1/models/NAME[/versions/N | /labels/L].
 void StatusRest(const LoopContext& context, Exchange& exchange, const wire::RestRoute& route);
+// GET /v1/models: every configured model, and those that still unload.
+void ListRest(const LoopContext& context, Exchange& exchange);
 
 // PredictionService/GetModelMetadata.
 void MetadataGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "front/handlers/authorize.h"
+#include "front/handlers/criticality.h"
 #include "front/handlers/lookup.h"
 #include "front/handlers/reply.h"
 #include "front/handlers/submit.h"
@@ -134,6 +135,9 @@ Submission MakeSubmission(const std::shared_ptr<Exchange>& exchange,
   submission.call.rows = ready->bound.fits_signature ? ready->bound.rows : -1;
   submission.call.arrived = exchange->head().arrived;
   submission.call.deadline = deadline;
+  // A value that is none was refused with the head.
+  submission.call.criticality =
+      CriticalityOf(exchange->head()).value_or(tensor::Criticality::kCritical);
   return submission;
 }
 

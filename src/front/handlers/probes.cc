@@ -3,34 +3,14 @@
 
 #include "front/handlers/probes.h"
 
-#include <array>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/text.h"
-#include "front/handlers/authorize.h"
 #include "front/handlers/reply.h"
-#include "wire/cold.h"
 
 namespace tensord::front {
 namespace {
-
-// The original's names have no package; clients that check health by service name use the full
-// ones.
-constexpr std::array<std::string_view, 5> kServices = {"", "ModelService", "PredictionService",
-                                                       "tensorflow.serving.ModelService",
-                                                       "tensorflow.serving.PredictionService"};
-
-// Empty: no such service.
-std::optional<bool> Serving(const LoopContext& context, std::string_view service) {
-  for (const std::string_view known : kServices) {
-    if (service == known) return context.ready();
-  }
-  const absl::StatusOr<bool> model = context.snapshot->ModelReady(service);
-  if (!model.ok()) return std::nullopt;
-  return *model && !context.server->draining.load(std::memory_order_relaxed);
-}
 
 std::string ModelLine(const std::string& name, const models::ModelEntry& model) {
   std::string line = base::Cat(name, ":");
@@ -51,19 +31,6 @@ void ReadyProbe(const LoopContext& context, Exchange& exchange) {
   std::string text = context.ready() ? "ready\n" : draining ? "draining\n" : "not ready\n";
   for (const auto& [name, model] : context.snapshot->models) text += ModelLine(name, *model);
   ReplyText(exchange, context.ready() ? 200 : 503, std::move(text));
-}
-
-void HealthCheckGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
-                     std::span<const std::byte> message) {
-  const absl::StatusOr<std::string> service = wire::ParseHealthCheckRequest(wire::Chars(message));
-  if (!service.ok()) return ReplyGrpc(*exchange, service.status());
-  const std::optional<bool> serving = Serving(context, *service);
-  if (!serving) {
-    return ReplyGrpc(*exchange, absl::NotFoundError(base::Cat(
-                                    "unknown service '", *service,
-                                    "'; use \"\", a served service's name or a model's name")));
-  }
-  ReplyGrpc(*exchange, absl::OkStatus(), wire::EncodeHealthCheckResponse(*serving));
 }
 
 void Preflight(Exchange& exchange, bool cors) {

@@ -3,11 +3,7 @@
 
 #pragma once
 
-#include <memory>
-#include <span>
-
 #include "front/exchange.h"
-#include "front/grpc.h"
 #include "front/handlers/context.h"
 
 // What orchestrators ask.
@@ -18,10 +14,6 @@ void LiveProbe(Exchange& exchange);
 // GET /readyz: 200 when every configured model has been available and the server is not draining,
 // else 503, each with a line a model.
 void ReadyProbe(const LoopContext& context, Exchange& exchange);
-// grpc.health.v1.Health/Check. Service "" and the two served services are SERVING when ready; a
-// model's name is SERVING when it has an available version now.
-void HealthCheckGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
-                     std::span<const std::byte> message);
 // OPTIONS under /v1/: answered whether or not CORS is on, as the original does.
 void Preflight(Exchange& exchange, bool cors);
 

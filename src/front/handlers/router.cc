@@ -12,9 +12,12 @@
 #include "front/grpc.h"
 #include "front/handlers/account.h"
 #include "front/handlers/authorize.h"
+#include "front/handlers/criticality.h"
+#include "front/handlers/health.h"
 #include "front/handlers/models.h"
 #include "front/handlers/predict.h"
 #include "front/handlers/probes.h"
+#include "front/handlers/reflection.h"
 #include "front/handlers/reply.h"
 #include "wire/rest_route.h"
 
@@ -25,11 +28,14 @@ using Message = std::span<const std::byte>;
 using obs::Method;
 using GrpcHandler = void (*)(LoopContext&, std::shared_ptr<Exchange>, const GrpcHead&, Message);
 
+using GrpcEndHandler = void (*)(LoopContext&, std::shared_ptr<Exchange>);
+
 struct GrpcMethod {
   std::string_view service;
   std::string_view method;
   Method kind;
   GrpcHandler handler;
+  GrpcEndHandler end = nullptr;  // Of the client's messages. Only streams have one.
 };
 
 constexpr std::array kGrpcMethods = {
@@ -41,6 +47,12 @@ constexpr std::array kGrpcMethods = {
     GrpcMethod{"tensorflow.serving.ModelService", "HandleReloadConfigRequest", Method::kReload,
                ReloadGrpc},
     GrpcMethod{"grpc.health.v1.Health", "Check", Method::kProbe, HealthCheckGrpc},
+    GrpcMethod{"grpc.health.v1.Health", "List", Method::kProbe, HealthListGrpc},
+    GrpcMethod{"grpc.health.v1.Health", "Watch", Method::kProbe, HealthWatchGrpc, HealthWatchEnd},
+    GrpcMethod{"grpc.reflection.v1.ServerReflection", "ServerReflectionInfo", Method::kProbe,
+               ReflectionGrpc, ReflectionEnd},
+    GrpcMethod{"grpc.reflection.v1alpha.ServerReflection", "ServerReflectionInfo", Method::kProbe,
+               ReflectionGrpc, ReflectionEnd},
 };
 
 const GrpcMethod* FindMethod(const GrpcHead& head) {
@@ -64,6 +76,8 @@ Method MethodOf(wire::RestKind kind) {
       return Method::kGetModelMetadata;
     case wire::RestKind::kPreflight:
       return Method::kPreflight;
+    case wire::RestKind::kList:
+      return Method::kProbe;
     case wire::RestKind::kBad:
     case wire::RestKind::kOutside:
       break;
@@ -78,21 +92,51 @@ std::string_view PathOf(std::string_view target) { return target.substr(0, targe
 Router::Router(ServerContext* server, loop::EventLoop* loop) {
   context_.server = server;
   context_.loop = loop;
+  context_.watchers = &watchers_;
   context_.snapshot = std::make_shared<models::Snapshot>();
 }
 
 void Router::OnHead(Exchange& exchange) {
-  if (!IsGrpc(exchange.head())) return;
+  const absl::Status criticality = CriticalityOf(exchange.head()).status();
+  if (!IsGrpc(exchange.head())) {
+    if (!criticality.ok()) ReplyJsonError(exchange, criticality, cors());
+    return;
+  }
   exchange.trace().grpc = true;
   const absl::StatusOr<GrpcHead> head = ParseGrpcHead(exchange.head());
   if (!head.ok()) return ReplyGrpc(exchange, head.status());
   exchange.trace().deadline = head->deadline;
-  if (const GrpcMethod* method = FindMethod(*head); method != nullptr) {
-    exchange.trace().method = method->kind;
-  } else {
+  const GrpcMethod* const method = FindMethod(*head);
+  if (method != nullptr) exchange.trace().method = method->kind;
+  if (!criticality.ok()) return ReplyGrpc(exchange, criticality);
+  if (method == nullptr) {
     ReplyGrpc(exchange, absl::UnimplementedError(base::Cat("this server has no method ",
                                                            head->service, "/", head->method)));
+  } else if (method->end != nullptr) {
+    exchange.BeginStream();
   }
+}
+
+void Router::SetSnapshot(std::shared_ptr<const models::Snapshot> snapshot) {
+  context_.snapshot = std::move(snapshot);
+  watchers_.Update(context_);
+}
+
+void Router::EndStreams() {
+  watchers_.End(absl::UnavailableError("the server is going away; connect anew"));
+}
+
+void Router::OnMessage(std::shared_ptr<Exchange> exchange) {
+  const absl::StatusOr<GrpcHead> head = ParseGrpcHead(exchange->head());
+  const absl::StatusOr<Message> message = ReadGrpcMessage(exchange->body());
+  if (!message.ok()) return exchange->Send(MakeGrpcEnd(message.status()));
+  // OnHead let none but known methods through.
+  FindMethod(*head)->handler(context_, std::move(exchange), *head, *message);
+}
+
+void Router::OnMessagesEnd(std::shared_ptr<Exchange> exchange) {
+  const absl::StatusOr<GrpcHead> head = ParseGrpcHead(exchange->head());
+  FindMethod(*head)->end(context_, std::move(exchange));
 }
 
 void Router::OnRequest(std::shared_ptr<Exchange> exchange) {
@@ -133,19 +177,20 @@ void Router::OnHttp(std::shared_ptr<Exchange> exchange) {
 
 void Router::OnRest(std::shared_ptr<Exchange> exchange) {
   const RequestHead& head = exchange->head();
-  const bool cors = context_.server->options->rest_api_enable_cors_support;
   const wire::RestRoute route = wire::ParseRestRoute(head.method, head.target);
   exchange->trace().method = MethodOf(route.kind);
   exchange->trace().model = route.model;
   switch (route.kind) {
     case wire::RestKind::kPredict:
       return PredictRest(context_, std::move(exchange), route);
+    case wire::RestKind::kList:
+      return ListRest(context_, *exchange);
     case wire::RestKind::kStatus:
       return StatusRest(context_, *exchange, route);
     case wire::RestKind::kMetadata:
       return MetadataRest(context_, *exchange, route);
     case wire::RestKind::kPreflight:
-      return Preflight(*exchange, cors);
+      return Preflight(*exchange, cors());
     case wire::RestKind::kClassify:
     case wire::RestKind::kRegress:
       return ReplyJsonError(
@@ -153,9 +198,9 @@ void Router::OnRest(std::shared_ptr<Exchange> exchange) {
           absl::UnimplementedError(
               "this server does not answer :classify and :regress yet; call :predict with "
               "serialized tf.Example strings as the signature's input"),
-          cors);
+          cors());
     case wire::RestKind::kBad:
-      return ReplyJsonError(*exchange, route.error, cors);
+      return ReplyJsonError(*exchange, route.error, cors());
     case wire::RestKind::kOutside:
       return ReplyText(*exchange, 404,
                        base::Cat("Nothing is served at ", PathOf(head.target),

@@ -7,6 +7,7 @@
 
 #include "front/exchange.h"
 #include "front/handlers/context.h"
+#include "front/handlers/health.h"
 
 namespace tensord::front {
 
@@ -21,16 +22,23 @@ class Router final : public Service {
   void OnRequest(std::shared_ptr<Exchange> exchange) override;
   void OnDone(const Ending& ending) override;
 
+  void OnMessage(std::shared_ptr<Exchange> exchange) override;
+  void OnMessagesEnd(std::shared_ptr<Exchange> exchange) override;
+
   // What is served from now on.
-  void SetSnapshot(std::shared_ptr<const models::Snapshot> snapshot) {
-    context_.snapshot = std::move(snapshot);
-  }
+  void SetSnapshot(std::shared_ptr<const models::Snapshot> snapshot);
+  // The server has begun to drain: who watches its health is told.
+  void OnDraining() { watchers_.Update(context_); }
+  // No stream goes on beyond this.
+  void EndStreams();
 
  private:
   void OnGrpc(std::shared_ptr<Exchange> exchange);
   void OnHttp(std::shared_ptr<Exchange> exchange);
   void OnRest(std::shared_ptr<Exchange> exchange);
+  bool cors() const { return context_.server->options->rest_api_enable_cors_support; }
 
+  HealthWatchers watchers_;
   LoopContext context_;
 };
 

@@ -31,6 +31,16 @@ bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
 
 Refusal BadRequest(std::string why) { return {.http_status = 400, .why = std::move(why)}; }
 
+// RFC 9112, 3.2.2: a target may be a whole URL, as proxies are sent; only its path concerns us.
+std::string_view WithoutAuthority(std::string_view target) {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!EqualsIgnoringCase(target.substr(0, scheme.size()), scheme)) continue;
+    const size_t path = target.find_first_of("/?", scheme.size());
+    return path == std::string_view::npos ? "/" : target.substr(path);
+  }
+  return target;
+}
+
 // Refuses what Beast would read kindly: folded lines, a space before the colon, control characters.
 // Line ends were checked by ScanHead.
 std::optional<Refusal> CheckLines(std::string_view text) {
@@ -72,7 +82,7 @@ class HeadParser final : public http::basic_parser<true> {
                        BeastError&) override {
     RequestHead* const head = call_->mutable_head();
     head->method = ToStd(method);
-    head->target = ToStd(target);
+    head->target = WithoutAuthority(ToStd(target));
     version_ = version;
   }
 

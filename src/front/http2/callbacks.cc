@@ -55,6 +55,11 @@ int SendData(nghttp2_session*, nghttp2_frame*, const uint8_t* frame_head, size_t
                                       Text(frame_head, kFrameHeadBytes), length);
 }
 
+ssize_t ReadData(nghttp2_session*, int32_t, uint8_t*, size_t length, uint32_t* flags,
+                 nghttp2_data_source* source, void* user_data) {
+  return Session(user_data)->OfferData(static_cast<Http2Stream*>(source->ptr), length, flags);
+}
+
 // Larger frames than the library's 16 KiB where the client takes them.
 ssize_t FrameBytes(nghttp2_session*, uint8_t, int32_t, int32_t connection_window,
                    int32_t stream_window, uint32_t frame_bytes_max, void*) {
@@ -81,6 +86,13 @@ const nghttp2_session_callbacks* Http2Callbacks() {
     return callbacks;
   }();
   return made;
+}
+
+nghttp2_data_provider Http2AnswerBody(Http2Stream* stream) {
+  nghttp2_data_provider provider{};
+  provider.source.ptr = stream;
+  provider.read_callback = ReadData;
+  return provider;
 }
 
 const nghttp2_option* Http2Options() {

@@ -20,7 +20,8 @@
 namespace tensord::front {
 
 // libnghttp2 keeps the protocol's state; this keeps the calls, the windows and the limits.
-// receive.cc has what comes in, send.cc what goes out, callbacks.cc the library's C interface.
+// receive.cc has what comes in, send.cc what goes out, streaming.cc both for calls of more than one
+// message, callbacks.cc the library's C interface.
 //
 // Threads: the connection's loop.
 class Http2Session final : public Session, public AnswerTarget {
@@ -40,6 +41,7 @@ class Http2Session final : public Session, public AnswerTarget {
 
   // AnswerTarget.
   void OnAnswer(Call* call) override;
+  void OnWrite(Call* call, std::string message) override;
 
   // For the library's callbacks. Those that give an int give 0 or one of its error codes.
   void OnBeginHeaders(const nghttp2_frame& frame);
@@ -71,6 +73,11 @@ class Http2Session final : public Session, public AnswerTarget {
   bool BeginInflate(Http2Stream* stream);
   void InflateSlice();
   void EndInflate(Http2Stream* stream, Inflater::Result result);
+  bool TakeInflated(Http2Stream* stream, BodyBuffer inflated, Inflater::Result result);
+  uint64_t InflatedBytesMax(const Http2Stream& stream) const;
+  void OnStreamData(Http2Stream* stream, std::span<const std::byte> bytes);
+  bool TakeOfMessage(Http2Stream* stream, std::span<const std::byte>* bytes);
+  void DeliverMessage(Http2Stream* stream);
   void Refuse(Http2Stream* stream, const Refusal& refusal);
   void CountIdleFrame();
   void CountReset();
@@ -81,6 +88,9 @@ class Http2Session final : public Session, public AnswerTarget {
   void Submit(Http2Stream* stream);
   void CollectHeaders(Http2Stream* stream, bool has_body);
   void SubmitTrailers(const Http2Stream& stream);
+  void BeginAnswerStream(Http2Stream* stream);
+  ssize_t OfferMessages(Http2Stream* stream, size_t length, uint32_t* flags);
+  int SendMessages(Http2Stream* stream, std::string_view frame_head, size_t length);
   bool BoundAnswer(Http2Stream* stream);
   void WriteLastWords(OutQueue* out);
   void SendFinalGoaway();
@@ -121,5 +131,10 @@ class Http2Session final : public Session, public AnswerTarget {
 // The library's callbacks and options, made once for the process.
 const nghttp2_session_callbacks* Http2Callbacks();
 const nghttp2_option* Http2Options();
+// A header for the library, which copies neither: both live in the stream, which outlives the
+// frame, or for ever.
+nghttp2_nv Http2Field(std::string_view name, std::string_view value, uint8_t flags = 0);
+// Lets the library ask the stream's session for the answer's bytes.
+nghttp2_data_provider Http2AnswerBody(Http2Stream* stream);
 
 }  // namespace tensord::front

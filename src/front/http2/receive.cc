@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/limits.h"
@@ -256,6 +257,7 @@ void Http2Session::OnData(int32_t id, std::span<const std::byte> bytes) {
   Http2Stream* const stream = FindStream(id);
   if (stream == nullptr || stream->answered()) return;
   stream->progress = Now();
+  if (stream->streaming()) return OnStreamData(stream, bytes);
   if (!LearnBodySize(stream, bytes)) return;
   BodyBuffer* const body = stream->body_buffer();
   const uint64_t size = body->size() + bytes.size();
@@ -315,6 +317,12 @@ void Http2Session::OpenWindow(Http2Stream* stream) {
 
 void Http2Session::EndBody(Http2Stream* stream) {
   if (std::exchange(stream->body_ended, true) || stream->answered()) return;
+  if (stream->streaming()) {
+    if (stream->body().empty()) return edge().service->OnMessagesEnd(stream->self());
+    return Refuse(stream, {.http_status = 400,
+                           .code = absl::StatusCode::kInternal,
+                           .why = "the stream ends in the middle of a message"});
+  }
   if (!BeginInflate(stream)) stream->Deliver();
 }
 
@@ -343,7 +351,7 @@ bool Http2Session::BeginInflate(Http2Stream* stream) {
     }
   }
   stream->inflater =
-      std::make_unique<Inflater>(format, packed, edge().inflated_bytes_max, stream->inflated.get());
+      std::make_unique<Inflater>(format, packed, InflatedBytesMax(*stream), stream->inflated.get());
   inflating_.push_back(stream->self());
   link_->WantTurn();
   return true;
@@ -367,19 +375,30 @@ void Http2Session::InflateSlice() {
 
 void Http2Session::EndInflate(Http2Stream* stream, Inflater::Result result) {
   stream->inflater.reset();
+  BodyBuffer inflated = std::move(*std::exchange(stream->inflated, nullptr));
+  if (TakeInflated(stream, std::move(inflated), result)) stream->Deliver();
+}
+
+// False when the stream was refused for what it holds.
+bool Http2Session::TakeInflated(Http2Stream* stream, BodyBuffer inflated, Inflater::Result result) {
   BodyBuffer* const body = stream->body_buffer();
-  *body = std::move(*std::exchange(stream->inflated, nullptr));
-  if (result == Inflater::Result::kNoMemory) return Refuse(stream, OutOfMemoryRefusal());
-  if (result == Inflater::Result::kTooLarge) {
-    return Refuse(stream, {.http_status = 413,
-                           .code = absl::StatusCode::kResourceExhausted,
-                           .why = base::Cat("the body inflates to more than ",
-                                            edge().inflated_bytes_max, " bytes, the limit")});
+  *body = std::move(inflated);
+  std::optional<Refusal> refusal;
+  if (result == Inflater::Result::kNoMemory) {
+    refusal = OutOfMemoryRefusal();
+  } else if (result == Inflater::Result::kTooLarge) {
+    refusal = Refusal{.http_status = 413,
+                      .code = absl::StatusCode::kResourceExhausted,
+                      .why = base::Cat("the body inflates to more than the limit of ",
+                                       InflatedBytesMax(*stream), " bytes")};
+  } else if (result == Inflater::Result::kCorrupt && stream->grpc) {
+    refusal = Refusal{.http_status = 400,
+                      .code = absl::StatusCode::kInternal,
+                      .why = "the compressed message cannot be inflated"};
   }
-  if (result == Inflater::Result::kCorrupt && stream->grpc) {
-    return Refuse(stream, {.http_status = 400,
-                           .code = absl::StatusCode::kInternal,
-                           .why = "the compressed message cannot be inflated"});
+  if (refusal.has_value()) {
+    Refuse(stream, *refusal);
+    return false;
   }
   if (result == Inflater::Result::kCorrupt) {
     body->Clear();
@@ -390,7 +409,11 @@ void Http2Session::EndInflate(Http2Stream* stream, Inflater::Result result) {
       body->mutable_bytes()[i] = static_cast<std::byte>(length >> (8 * (kGrpcPrefixBytes - 1 - i)));
     }
   }
-  stream->Deliver();
+  return true;
+}
+
+uint64_t Http2Session::InflatedBytesMax(const Http2Stream& stream) const {
+  return stream.streaming() ? limits::kStreamMessageBytesMax : edge().inflated_bytes_max;
 }
 
 void Http2Session::Refuse(Http2Stream* stream, const Refusal& refusal) {

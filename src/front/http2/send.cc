@@ -12,26 +12,20 @@
 #include "front/http2/session.h"
 
 namespace tensord::front {
-namespace {
 
-nghttp2_nv Field(std::string_view name, std::string_view value, uint8_t flags = 0) {
-  // The library copies neither: both live in the stream, which outlives the frame.
+nghttp2_nv Http2Field(std::string_view name, std::string_view value, uint8_t flags) {
   return {
       reinterpret_cast<uint8_t*>(const_cast<char*>(name.data())),
       reinterpret_cast<uint8_t*>(const_cast<char*>(value.data())), name.size(), value.size(),
       static_cast<uint8_t>(NGHTTP2_NV_FLAG_NO_COPY_NAME | NGHTTP2_NV_FLAG_NO_COPY_VALUE | flags)};
 }
 
+namespace {
+
 // Values that are new with each answer would only push useful ones out of HPACK's table.
 uint8_t Indexing(std::string_view name) {
   const bool changing = name == "grpc-message" || name == "content-length";
   return changing ? NGHTTP2_NV_FLAG_NO_INDEX : 0;
-}
-
-ssize_t ReadData(nghttp2_session*, int32_t, uint8_t*, size_t length, uint32_t* flags,
-                 nghttp2_data_source* source, void* user_data) {
-  return static_cast<Http2Session*>(user_data)->OfferData(static_cast<Http2Stream*>(source->ptr),
-                                                          length, flags);
 }
 
 }  // namespace
@@ -69,7 +63,11 @@ void Http2Session::OnAnswer(Call* call) {
   if (dead_ || cut_) return;  // Its stream is cancelled together with the connection.
   stream->inflater.reset();
   stream->progress = Now();
-  Submit(stream);
+  if (stream->begun) {
+    nghttp2_session_resume_data(session_, stream->id);
+  } else {
+    Submit(stream);
+  }
   link_->WantTurn();
 }
 
@@ -83,9 +81,7 @@ void Http2Session::Submit(Http2Stream* stream) {
   }
   const bool has_body = stream->AnswerBytes() > 0 && stream->head().method != "HEAD";
   CollectHeaders(stream, has_body);
-  nghttp2_data_provider provider{};
-  provider.source.ptr = stream;
-  provider.read_callback = ReadData;
+  const nghttp2_data_provider provider = Http2AnswerBody(stream);
   const bool more =
       has_body || (!stream->answer().trailers.empty() && !stream->answer().trailers_only);
   const int rc = nghttp2_submit_response(session_, stream->id, fields_.data(), fields_.size(),
@@ -111,20 +107,20 @@ void Http2Session::CollectHeaders(Http2Stream* stream, bool has_body) {
   fields_.clear();
   const auto status =
       std::to_chars(stream->status_text.begin(), stream->status_text.end(), answer.status);
-  fields_.push_back(Field(
+  fields_.push_back(Http2Field(
       ":status",
       {stream->status_text.data(), static_cast<size_t>(status.ptr - stream->status_text.data())}));
   for (const auto& [name, value] : answer.headers) {
-    fields_.push_back(Field(name, value, Indexing(name)));
+    fields_.push_back(Http2Field(name, value, Indexing(name)));
   }
   if (answer.trailers_only) {
     for (const auto& [name, value] : answer.trailers) {
-      fields_.push_back(Field(name, value, Indexing(name)));
+      fields_.push_back(Http2Field(name, value, Indexing(name)));
     }
   } else if (answer.trailers.empty() && (has_body || stream->head().method == "HEAD")) {
     const auto length = std::to_chars(stream->length_text.begin(), stream->length_text.end(),
                                       stream->AnswerBytes());
-    fields_.push_back(Field(
+    fields_.push_back(Http2Field(
         "content-length",
         {stream->length_text.data(), static_cast<size_t>(length.ptr - stream->length_text.data())},
         NGHTTP2_NV_FLAG_NO_INDEX));
@@ -134,13 +130,14 @@ void Http2Session::CollectHeaders(Http2Stream* stream, bool has_body) {
 void Http2Session::SubmitTrailers(const Http2Stream& stream) {
   fields_.clear();
   for (const auto& [name, value] : stream.answer().trailers) {
-    fields_.push_back(Field(name, value, Indexing(name)));
+    fields_.push_back(Http2Field(name, value, Indexing(name)));
   }
   nghttp2_submit_trailer(session_, stream.id, fields_.data(), fields_.size());
 }
 
 // The library asks how much of the body goes into the next frame; the bytes follow in SendData.
 ssize_t Http2Session::OfferData(Http2Stream* stream, size_t length, uint32_t* flags) {
+  if (stream->begun) return OfferMessages(stream, length, flags);
   const size_t left = stream->AnswerBytes() - stream->answer_sent;
   *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
   if (left > length) return static_cast<ssize_t>(length);
@@ -153,6 +150,7 @@ ssize_t Http2Session::OfferData(Http2Stream* stream, size_t length, uint32_t* fl
 }
 
 int Http2Session::SendData(Http2Stream* stream, std::string_view frame_head, size_t length) {
+  if (stream->begun) return SendMessages(stream, frame_head, length);
   const Answer& answer = stream->answer();
   window_updates_.Give(4);
   out_->Append(frame_head);
@@ -258,12 +256,19 @@ void Http2Session::OnTick(absl::Time now) {
 
 void Http2Session::TickStream(Http2Stream* stream, absl::Time now) {
   const absl::Duration waited = now - stream->progress;
-  if (stream->answered()) {
+  const bool writes = stream->outgoing_sent < stream->outgoing.size();
+  if (stream->answered() || writes) {
     if (waited <= limits::kWriteStallMax) return;
     // The client never opened its window.
     stream->progress = now;
     nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
     link_->WantTurn();
+  } else if (stream->streaming()) {
+    // One that only listens (a health watch) has ended its side and may do so for ever.
+    if (stream->body_ended || waited <= limits::kStreamIdleMax) return;
+    Refuse(stream, {.http_status = 408,
+                    .code = absl::StatusCode::kDeadlineExceeded,
+                    .why = "no message came on this stream for too long"});
   } else if (stream->head_done && !stream->body_ended &&
              (waited > limits::kBodyStallMax ||
               now - stream->head().arrived > limits::kBodyWaitMax)) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "front/call.h"
 #include "front/inflater.h"
@@ -21,7 +22,11 @@ class Http2Stream final : public Call {
  public:
   // `live` counts the streams that are alive, open or not.
   Http2Stream(const Edge& edge, AnswerTarget* target, int32_t id, std::shared_ptr<size_t> live)
-      : Call(edge, target), id(id), progress(head().arrived), live_(std::move(live)) {
+      : Call(edge, target),
+        id(id),
+        progress(head().arrived),
+        outgoing_held(edge.budget),
+        live_(std::move(live)) {
     ++*live_;
   }
   ~Http2Stream() override { --*live_; }
@@ -47,6 +52,12 @@ class Http2Stream final : public Call {
   std::array<char, 24> length_text{};
   size_t answer_sent = 0;     // Bytes of prefix and body.
   size_t answer_counted = 0;  // Towards the connection's limit.
+
+  // Of a stream's answer: framed messages that wait to leave.
+  bool begun = false;  // Its head is on its way.
+  std::string outgoing;
+  size_t outgoing_sent = 0;
+  base::BytesHeld outgoing_held;
 
   // While a compressed body is inflated.
   std::unique_ptr<BodyBuffer> inflated;

@@ -40,6 +40,26 @@ void EchoService::OnHead(Exchange& exchange) {
   const auto parsed = ParseGrpcHead(head);
   if (!parsed.ok()) return exchange.Send(MakeGrpcAnswer(parsed.status()));
   exchange.trace().deadline = parsed->deadline;
+  if (parsed->method == "Chat") exchange.BeginStream();
+}
+
+// Echoes each message until the client ends; "end" ends with an error, "many" answers a lot.
+void EchoService::OnMessage(std::shared_ptr<Exchange> exchange) {
+  ++counts_.requests;
+  const auto message = ReadGrpcMessage(exchange->body());
+  if (!message.ok()) return exchange->Send(MakeGrpcEnd(message.status()));
+  const std::string text = ToString(*message);
+  if (text == "end") return exchange->Send(MakeGrpcEnd(absl::AbortedError("as you wish")));
+  if (text == "keep") kept.push_back(exchange);
+  if (text == "many") {
+    for (int i = 0; i < 1000; ++i) exchange->Write(std::string(100'000, 'x'));
+  }
+  exchange->OnCancel([this] { ++counts_.cancelled; });
+  exchange->Write(text);
+}
+
+void EchoService::OnMessagesEnd(std::shared_ptr<Exchange> exchange) {
+  exchange->Send(MakeGrpcEnd(absl::OkStatus()));
 }
 
 void EchoService::OnRequest(std::shared_ptr<Exchange> exchange) {

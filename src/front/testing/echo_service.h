@@ -42,6 +42,8 @@ class EchoService final : public Service {
 
   void OnHead(Exchange& exchange) override;
   void OnRequest(std::shared_ptr<Exchange> exchange) override;
+  void OnMessage(std::shared_ptr<Exchange> exchange) override;
+  void OnMessagesEnd(std::shared_ptr<Exchange> exchange) override;
   void OnRefused(const RequestHead& head, int http_status, std::string_view why) override;
   void OnDone(const Ending& ending) override;
 

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "front/handlers/criticality.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "base/text.h"
+
+namespace tensord::front {
+namespace {
+
+constexpr std::string_view kHeader = "tensord-criticality";
+
+constexpr std::pair<std::string_view, tensor::Criticality> kNames[] = {
+    {"critical-plus", tensor::Criticality::kCriticalPlus},
+    {"critical", tensor::Criticality::kCritical},
+    {"sheddable-plus", tensor::Criticality::kSheddablePlus},
+    {"sheddable", tensor::Criticality::kSheddable},
+};
+
+bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
+  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) {
+    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<tensor::Criticality> CriticalityOf(const RequestHead& head) {
+  const std::optional<std::string_view> text = head.Find(kHeader);
+  if (!text.has_value()) return tensor::Criticality::kCritical;
+  for (const auto& [name, value] : kNames) {
+    if (EqualsIgnoringCase(*text, name)) return value;
+  }
+  return absl::InvalidArgumentError(base::Cat(
+      kHeader, " \"", text->substr(0, 40),
+      "\" is unknown: use critical-plus, critical (the default), sheddable-plus or sheddable"));
+}
+
+}  // namespace tensord::front
