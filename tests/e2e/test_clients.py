@@ -1,8 +1,11 @@
 # SPDX-FileCopyrightText: The tensord authors
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of other languages, and the conformance tests for HTTP/2, against the real server."""
+"""Clients of other languages, the tools that people have, and the conformance tests for HTTP/2,
+against the real server."""
 
+import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import pytest
 from local_server import ROOT
 from test_worker_death import settings_for
 
-GO = Path(ROOT) / "build/clients"
+BUILT = Path(ROOT) / "build/clients"
 CPP = Path(ROOT) / "build/release/tests/clients/tensord_grpc_client"
 EXPECTED = ["ok health", "ok predict", "ok failure", "ok deadline", "ok predict again"]
 
@@ -23,15 +26,107 @@ def server(module_servers, models):
     )
 
 
-@pytest.mark.parametrize("program", [CPP, GO / "go_client"], ids=["C++", "Go"])
-def test_a_stock_client_predicts_fails_waits_and_asks_for_health(server, program):
-    if not program.exists():
-        pytest.skip(f"{program} was not built")
+def program_of(name):
+    """The path of a program that ./run builds, or that the machine has."""
+    path = BUILT / name
+    if path.exists():
+        return path
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} was not built and is not installed")
+    return Path(found)
+
+
+def run(*command, code=0, **arguments):
     result = subprocess.run(
-        [program, server.grpc], check=False, capture_output=True, text=True, timeout=120
+        command, check=False, capture_output=True, text=True, timeout=120, **arguments
     )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines() == EXPECTED
+    assert result.returncode == code, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.mark.parametrize("name", ["C++", "go_client", "java_client", "node_client"])
+def test_a_stock_client_predicts_fails_waits_and_asks_for_health(server, name):
+    if name == "C++" and not CPP.exists():
+        pytest.skip(f"{CPP} was not built")
+    program = CPP if name == "C++" else program_of(name)
+    assert run(program, server.grpc).splitlines() == EXPECTED
+
+
+# ---- grpcurl: all it knows comes from server reflection ----------------------
+
+
+def grpcurl(server, *arguments):
+    *options, what = arguments
+    return run(program_of("grpcurl"), "-plaintext", *options, server.grpc, *what.split())
+
+
+SERVICES = {
+    "grpc.health.v1.Health": {"Check", "List", "Watch"},
+    "grpc.reflection.v1.ServerReflection": {"ServerReflectionInfo"},
+    "grpc.reflection.v1alpha.ServerReflection": {"ServerReflectionInfo"},
+    "tensorflow.serving.ModelService": {"GetModelStatus", "HandleReloadConfigRequest"},
+    "tensorflow.serving.PredictionService": {
+        "Classify",
+        "GetModelMetadata",
+        "MultiInference",
+        "Predict",
+        "Regress",
+    },
+}
+
+
+def test_grpcurl_lists_and_describes_everything(server):
+    assert set(grpcurl(server, "list").split()) == set(SERVICES)
+    for service, methods in SERVICES.items():
+        assert set(grpcurl(server, f"list {service}").split()) == {
+            f"{service}.{m}" for m in methods
+        }
+        assert f"{service} is a service" in grpcurl(server, f"describe {service}")
+    tensor = grpcurl(server, "describe tensorflow.TensorProto")
+    assert "bytes tensor_content = 4;" in tensor
+
+
+def test_grpcurl_predicts_and_reads_metadata_and_status(server):
+    tensor = {"dtype": "DT_FLOAT", "tensor_shape": {"dim": [{"size": 2}]}, "float_val": [2, 4]}
+    request = {"model_spec": {"name": "half"}, "inputs": {"x": tensor}}
+    method = "tensorflow.serving.PredictionService/Predict"
+    answer = json.loads(grpcurl(server, "-d", json.dumps(request), method))
+    assert answer["outputs"]["y"]["floatVal"] == [3, 4]
+    request = {"model_spec": {"name": "half"}, "metadata_field": ["signature_def"]}
+    method = "tensorflow.serving.PredictionService/GetModelMetadata"
+    answer = json.loads(grpcurl(server, "-d", json.dumps(request), method))
+    assert "serving_default" in answer["metadata"]["signature_def"]["signatureDef"]
+    method = "tensorflow.serving.ModelService/GetModelStatus"
+    answer = json.loads(grpcurl(server, "-d", '{"model_spec": {"name": "half"}}', method))
+    assert answer["model_version_status"][0]["state"] == "AVAILABLE"
+
+
+def test_grpcurl_lists_health(server):
+    statuses = json.loads(grpcurl(server, "grpc.health.v1.Health/List"))["statuses"]
+    assert statuses["half"] == {"status": "SERVING"}
+    assert statuses["tensorflow.serving.PredictionService"] == {"status": "SERVING"}
+
+
+# ---- grpc-health-probe, curl --------------------------------------------------
+
+
+def test_the_health_probe_tells_serving_from_unknown(server):
+    probe = program_of("grpc_health_probe")
+    for service in ("", "half", "tensorflow.serving.ModelService"):
+        run(probe, "-addr", server.grpc, "-service", service)
+    run(probe, "-addr", server.grpc, "-service", "nobody", code=3)
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2-prior-knowledge"])
+def test_curl_speaks_both_versions_of_http(server, version):
+    curl = [program_of("curl"), "-sS", "--noproxy", "*", version]
+    url = f"{server.rest}/v1/models"
+    assert {m["name"] for m in json.loads(run(*curl, url))["models"]} == {"half", "sleep_ms"}
+    body = '{"instances": [2, 4]}'
+    assert json.loads(run(*curl, "-d", body, f"{url}/half:predict")) == {"predictions": [3, 4]}
+    assert run(*curl, "-o", "/dev/null", "-w", "%{http_code}", f"{url}/nobody:predict") == "400"
+    assert run(*curl, f"{server.rest}/readyz").startswith("ready")
 
 
 # It sends a HEADERS frame of 20 KB and wants it refused, as if no server announced a larger frame
@@ -41,9 +136,7 @@ EXPECTED_FAILURES = ["Sends a large size HEADERS frame that exceeds the SETTINGS
 
 def test_h2spec_passes_but_for_a_frame_size_that_it_does_not_read(server):
     """All of generic, hpack and RFC 7540, against the health service's path."""
-    program = GO / "h2spec"
-    if not program.exists():
-        pytest.skip(f"{program} was not built")
+    program = program_of("h2spec")
     command = [program, "-h", "127.0.0.1", "-p", str(server.grpc_port), "-P"]
     command += ["/grpc.health.v1.Health/Check", "-o", "5"]
     result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=280)

@@ -7,6 +7,8 @@
 package main
 
 import (
+	_ "github.com/fullstorydev/grpcurl/cmd/grpcurl"
+	_ "github.com/grpc-ecosystem/grpc-health-probe"
 	_ "github.com/summerwind/h2spec/cmd/h2spec"
 	_ "google.golang.org/protobuf/cmd/protoc-gen-go"
 )
