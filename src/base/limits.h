@@ -156,6 +156,8 @@ inline constexpr absl::Duration kDrainIdle = absl::Seconds(1);  // HTTP/1.1: qui
 inline constexpr absl::Duration kDrainPingWait = absl::Seconds(5);  // For the ack between GOAWAYs.
 inline constexpr size_t kBodyFirstBytes = 1 << 20;        // Reserved on a client's word alone.
 inline constexpr size_t kInflateSliceBytes = 256 * 1024;  // About 1 ms; then the loop turns.
+inline constexpr size_t kDeflateSliceBytes = 128 * 1024;  // About 1 ms likewise.
+inline constexpr size_t kCompressedBytesMin = 256;        // A smaller answer saves no packet.
 inline constexpr int kGzipMembersMax = 1000;  // A body of empty members costs only time.
 
 // front/: HTTP/1.1
@@ -174,8 +176,9 @@ inline constexpr int32_t kConnectionWindowBytes = 16 << 20;  // Memory is bounde
 inline constexpr uint32_t kFrameBytesMax = 64 * 1024;    // As a first window; more saves nothing.
 inline constexpr size_t kSentFrameBytesMax = 64 * 1024;  // nghttp2 keeps a buffer this large.
 inline constexpr size_t kHeaderBytesAbuse = 256 * 1024;  // Decoded; then it is a bomb.
-inline constexpr int kContinuationsMax = 8;          // 64 KiB of headers need 4 at the least size.
-inline constexpr int kSettingsPerFrameMax = 32;      // Six are defined.
+inline constexpr int kContinuationsMax = 8;      // 64 KiB of headers need 4 at the least size.
+inline constexpr int kSettingsPerFrameMax = 32;  // Six are defined.
+inline constexpr absl::Duration kKeepaliveWait = absl::Seconds(20);  // For a ping's answer.
 inline constexpr int kOutboundAcksMax = 1000;        // PING and SETTINGS from one who never reads.
 inline constexpr double kResetsBurst = 800;          // Rapid reset: a cancel costs ~3 us, so
 inline constexpr double kResetsPerSecond = 1000;     // this is 0.3 % of a core.

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "config/channel_arguments.h"
 #include "config/option_table.h"
 
 namespace tensord::config {
@@ -95,6 +96,7 @@ bool IsAddress(const std::string& text) {
 }
 
 absl::Status CheckNetwork(Style style, ServerOptions* options, std::vector<std::string>* warnings) {
+  RETURN_IF_ERROR(ParseChannelArguments(options->grpc_channel_arguments, warnings).status());
   if (!options->bind_address.empty() && !IsAddress(options->bind_address)) {
     return absl::InvalidArgumentError(
         base::Cat("--bind_address takes an IPv4 or IPv6 address such as 127.0.0.1 or ::, not \"",

@@ -30,9 +30,12 @@ constexpr Option kOptions[] = {
      "every address of both families"},
     {"grpc_max_threads", kNetwork, &S::grpc_max_threads, kOriginal, kNoEffect,
      "Thread limit of gRPC's resource quota", "calls in flight need no threads here"},
-    {"grpc_channel_arguments", kNetwork, &S::grpc_channel_arguments, kOriginal, kNoEffect,
-     "Comma list of k=v settings of the gRPC library",
-     "the gRPC library whose settings these are is not used"},
+    {"grpc_channel_arguments", kNetwork, &S::grpc_channel_arguments, kOriginal, kWorks,
+     "Comma list of name=value settings of the gRPC library. Honoured: "
+     "grpc.max_receive_message_length, grpc.max_send_message_length, grpc.max_concurrent_streams, "
+     "grpc.max_connection_idle_ms, grpc.max_connection_age_ms, grpc.max_connection_age_grace_ms, "
+     "grpc.keepalive_time_ms, grpc.keepalive_timeout_ms, grpc.keepalive_permit_without_calls, "
+     "grpc.default_compression_algorithm"},
     {"rest_api_num_threads", kNetwork, &S::rest_api_num_threads, kOriginal, kNoEffect,
      "Number of HTTP worker threads", "REST calls in flight need no threads here"},
     {"rest_api_enable_cors_support", kNetwork, &S::rest_api_enable_cors_support, kOriginal, kWorks,

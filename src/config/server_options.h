@@ -18,7 +18,7 @@ struct ServerOptions {
   int32_t port = 8500;                     // gRPC over TCP; 0 turns it off.
   std::string grpc_socket_path{};          // gRPC over a UNIX socket; empty turns it off.
   int32_t grpc_max_threads = 0;            // Not used.
-  std::string grpc_channel_arguments{};    // Not used.
+  std::string grpc_channel_arguments{};    // See channel_arguments.h.
   int32_t rest_api_port = 0;               // REST and the metrics page; 0 turns it off.
   int32_t rest_api_num_threads = 0;        // Not used.
   int32_t rest_api_timeout_in_ms = 30000;  // Of each REST call; <= 0 means none.

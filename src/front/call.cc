@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "front/grpc.h"
+
 namespace tensord::front {
 namespace {
 
@@ -87,6 +89,13 @@ void Call::ReplaceAnswer(Answer answer) {
   answer_ = std::move(answer);
   CleanHeaders(&answer_.headers);
   CleanHeaders(&answer_.trailers);
+}
+
+void Call::CompressAnswer(std::string message) {
+  answer_.prefix = GrpcPrefix(static_cast<uint32_t>(message.size()));
+  answer_.prefix[0] = 1;
+  answer_.body = std::move(message);
+  answer_held_.Clear();
 }
 
 void Call::OnCancel(absl::AnyInvocable<void()> cancelled) {

@@ -80,6 +80,8 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   // Draws the answer's memory from the budget while it waits to be written; false when it cannot.
   [[nodiscard]] bool HoldAnswerBytes() { return answer_held_.GrowTo(AnswerBytes()); }
   size_t AnswerBytes() const { return answer_.prefix.size() + answer_.body.size(); }
+  // Puts the compressed message in the answer's place.
+  void CompressAnswer(std::string message);
   // Puts another answer in place of the one that cannot be sent.
   void ReplaceAnswer(Answer answer);
   // The client has gone, or all is queued for it. Cancels if there was no answer.

@@ -3,6 +3,7 @@
 
 #include "front/grpc.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <utility>
@@ -118,10 +119,37 @@ absl::StatusOr<GrpcHead> ParseGrpcHead(const RequestHead& head) {
 
 std::optional<GrpcEncoding> FindGrpcEncoding(const RequestHead& head) {
   const std::string_view name = head.Find("grpc-encoding").value_or("identity");
-  if (name == "identity") return GrpcEncoding::kIdentity;
-  if (name == "gzip") return GrpcEncoding::kGzip;
-  if (name == "deflate") return GrpcEncoding::kDeflate;
+  for (const auto encoding :
+       {GrpcEncoding::kIdentity, GrpcEncoding::kGzip, GrpcEncoding::kDeflate}) {
+    if (name == GrpcEncodingName(encoding)) return encoding;
+  }
   return std::nullopt;
+}
+
+std::string_view GrpcEncodingName(GrpcEncoding encoding) {
+  switch (encoding) {
+    case GrpcEncoding::kGzip:
+      return "gzip";
+    case GrpcEncoding::kDeflate:
+      return "deflate";
+    case GrpcEncoding::kIdentity:
+      break;
+  }
+  return "identity";
+}
+
+GrpcEncoding ChooseAnswerEncoding(const RequestHead& head, GrpcEncoding fallback) {
+  GrpcEncoding wanted = FindGrpcEncoding(head).value_or(GrpcEncoding::kIdentity);
+  if (wanted == GrpcEncoding::kIdentity) wanted = fallback;
+  if (wanted == GrpcEncoding::kIdentity) return wanted;
+  std::string_view accepted = head.Find("grpc-accept-encoding").value_or("");
+  while (!accepted.empty()) {
+    std::string_view name = accepted.substr(0, accepted.find(','));
+    accepted.remove_prefix(std::min(accepted.size(), name.size() + 1));
+    name.remove_prefix(std::min(name.size(), name.find_first_not_of(' ')));
+    if (name.substr(0, name.find(' ')) == GrpcEncodingName(wanted)) return wanted;
+  }
+  return GrpcEncoding::kIdentity;
 }
 
 std::optional<absl::Duration> ParseGrpcTimeout(std::string_view text) {

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "front/exchange.h"
+#include "front/grpc_encoding.h"
 
 // gRPC on top of an HTTP/2 Exchange. Pure functions.
 // Source: github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md.
@@ -22,8 +23,6 @@ namespace tensord::front {
 
 // Flag and length before each message.
 inline constexpr size_t kGrpcPrefixBytes = 5;
-
-enum class GrpcEncoding : uint8_t { kIdentity, kGzip, kDeflate };
 
 // What the headers of a call say. Lifetime: views into the RequestHead.
 struct GrpcHead {
@@ -43,6 +42,13 @@ absl::StatusOr<GrpcHead> ParseGrpcHead(const RequestHead& head);
 
 // The encoding that a compressed message has; none when we cannot read it.
 std::optional<GrpcEncoding> FindGrpcEncoding(const RequestHead& head);
+
+// As headers name it.
+std::string_view GrpcEncodingName(GrpcEncoding encoding);
+
+// How to compress the answer: as the request was, else by `fallback`, and only as the client's
+// grpc-accept-encoding says it may be.
+GrpcEncoding ChooseAnswerEncoding(const RequestHead& head, GrpcEncoding fallback);
 
 // "100m" is 100 ms: at most eight digits and one of H M S m u n. None when malformed.
 std::optional<absl::Duration> ParseGrpcTimeout(std::string_view text);

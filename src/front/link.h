@@ -10,6 +10,7 @@
 #include "base/byte_budget.h"
 #include "base/limits.h"
 #include "front/exchange.h"
+#include "front/http2/settings.h"
 #include "loop/event_loop.h"
 
 namespace tensord::front {
@@ -25,6 +26,7 @@ struct Edge {
   uint64_t inflated_bytes_max = limits::kInflatedBytesMax;
   // For what compressed bodies become: a small budget, so that bombs cannot take the large one.
   base::ByteBudget* inflated_budget = nullptr;  // Null: `budget`.
+  Http2Settings http2 = {};
 
   base::ByteBudget* ForInflated() const { return inflated_budget ? inflated_budget : budget; }
 };

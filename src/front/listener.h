@@ -23,6 +23,7 @@ struct ListenerOptions {
   uint64_t body_bytes_max = limits::kBodyBytesMax;
   uint64_t inflated_bytes_max = limits::kInflatedBytesMax;
   base::ByteBudget* inflated_budget = nullptr;  // Null: the budget of all bodies.
+  Http2Settings http2 = {};
 };
 
 // Since the listener was made.

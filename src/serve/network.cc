@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "config/channel_arguments.h"
 #include "obs/log.h"
 #include "serve/descriptors.h"
 
@@ -26,6 +28,34 @@ size_t CountListeners(const supervisor::FrontSockets& sockets) {
     for (const int fd : {loop.grpc_fd, loop.rest_fd, loop.unix_fd}) count += fd >= 0 ? 1 : 0;
   }
   return count;
+}
+
+front::GrpcEncoding EncodingOf(config::ChannelArguments::Compression compression) {
+  switch (compression) {
+    case config::ChannelArguments::Compression::kGzip:
+      return front::GrpcEncoding::kGzip;
+    case config::ChannelArguments::Compression::kDeflate:
+      return front::GrpcEncoding::kDeflate;
+    case config::ChannelArguments::Compression::kNone:
+      break;
+  }
+  return front::GrpcEncoding::kIdentity;
+}
+
+front::Http2Settings SettingsOf(const config::ChannelArguments& given) {
+  front::Http2Settings settings;
+  settings.message_bytes_max = given.receive_bytes_max.value_or(settings.message_bytes_max);
+  settings.answer_bytes_max = given.send_bytes_max.value_or(settings.answer_bytes_max);
+  settings.streams_max =
+      std::min(given.streams_max.value_or(settings.streams_max), settings.streams_max);
+  settings.idle_max = given.idle_max.value_or(settings.idle_max);
+  settings.age_max = given.age_max.value_or(settings.age_max);
+  settings.age_grace = given.age_grace.value_or(settings.age_grace);
+  settings.keepalive_every = given.keepalive_every.value_or(settings.keepalive_every);
+  settings.keepalive_wait = given.keepalive_wait.value_or(settings.keepalive_wait);
+  settings.keepalive_without_calls = given.keepalive_without_calls;
+  settings.answer_encoding = EncodingOf(given.compression);
+  return settings;
 }
 
 }  // namespace
@@ -44,6 +74,9 @@ void Network::Open(const supervisor::FrontSockets& sockets, const config::Server
   if (sockets.loops.size() != per_loop_.size()) {
     return done(absl::InternalError("the supervisor opened sockets for another number of loops"));
   }
+  const auto arguments = config::ParseChannelArguments(options.grpc_channel_arguments, nullptr);
+  if (!arguments.ok()) return done(arguments.status());
+  grpc_ = SettingsOf(*arguments);
   const DescriptorLimit files = RaiseDescriptorLimit();
   connections_max_ = ConnectionsMax(files.now, CountListeners(sockets));
   obs::Info("open files: at most {} (the limit was {}); connections: at most {} a listening socket",
@@ -65,12 +98,13 @@ void Network::Open(const supervisor::FrontSockets& sockets, const config::Server
 }
 
 absl::Status Network::OpenLoop(int loop, const supervisor::LoopSockets& sockets, bool shared_port) {
-  RETURN_IF_ERROR(OpenOne(loop, sockets.grpc_fd, {.http1 = shared_port, .http2 = true}));
-  RETURN_IF_ERROR(OpenOne(loop, sockets.rest_fd, {.http1 = true, .http2 = true}));
-  return OpenOne(loop, sockets.unix_fd, {.http1 = false, .http2 = true});
+  RETURN_IF_ERROR(OpenOne(loop, sockets.grpc_fd, {.http1 = shared_port, .http2 = true}, grpc_));
+  RETURN_IF_ERROR(OpenOne(loop, sockets.rest_fd, {.http1 = true, .http2 = true}, {}));
+  return OpenOne(loop, sockets.unix_fd, {.http1 = false, .http2 = true}, grpc_);
 }
 
-absl::Status Network::OpenOne(int loop, int fd, front::Protocols protocols) {
+absl::Status Network::OpenOne(int loop, int fd, front::Protocols protocols,
+                              const front::Http2Settings& http2) {
   if (fd < 0) return absl::OkStatus();
   if (listen(fd, SOMAXCONN) != 0) {
     return absl::InternalError(base::Cat("listen: ", std::strerror(errno)));
@@ -81,6 +115,7 @@ absl::Status Network::OpenOne(int loop, int fd, front::Protocols protocols) {
   front::ListenerOptions options;
   options.protocols = protocols;
   options.connections_max = connections_max_;
+  options.http2 = http2;
   options.inflated_budget = &inflated_budget_;
   ASSIGN_OR_RETURN(std::unique_ptr<front::Listener> listener,
                    front::Listener::Create(&loops_->at(loop), std::move(copy), options,

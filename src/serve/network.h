@@ -50,12 +50,14 @@ class Network {
   };
 
   absl::Status OpenLoop(int loop, const supervisor::LoopSockets& sockets, bool shared_port);
-  absl::Status OpenOne(int loop, int fd, front::Protocols protocols);
+  absl::Status OpenOne(int loop, int fd, front::Protocols protocols,
+                       const front::Http2Settings& http2);
 
   loop::LoopSet* const loops_;
   base::ByteBudget budget_;
   base::ByteBudget inflated_budget_{limits::kInflatedBytesHeldMax};
   std::vector<PerLoop> per_loop_;
+  front::Http2Settings grpc_;                      // Of the sockets for gRPC alone.
   int connections_max_ = limits::kConnectionsMax;  // A listener.
 };
 

@@ -158,6 +158,49 @@ def test_error_texts_keep_every_letter(server, grpc_client):
     assert error.details().startswith("Servable not found for request: Latest(größe 100%\n)")
 
 
+def test_channel_arguments_bound_messages(servers, models, grpc_client):
+    server = servers.start(
+        models={"half": models / "half"},
+        grpc_channel_arguments="grpc.max_receive_message_length=10000,"
+        "grpc.max_send_message_length=5000,grpc.so_reuseport=0",
+    )
+    client = grpc_client(server)
+    large = error_of(lambda: client.predict("half", {"x": np.zeros(10_000, np.float32)}))
+    assert large.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert large.details().startswith("Received message larger than max")
+    large = error_of(lambda: client.predict("half", {"x": np.zeros(2_000, np.float32)}))
+    assert large.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert large.details().startswith("Sent message larger than max")
+    assert client.predict("half", {"x": X})["y"].shape == (2,)
+    assert "grpc.so_reuseport has no effect" in server.log()
+
+
+def test_an_old_connection_is_renewed_without_a_failure(servers, models, grpc_client):
+    server = servers.start(
+        models={"half": models / "half"},
+        grpc_channel_arguments="grpc.max_connection_age_ms=1000,"
+        "grpc.max_connection_age_grace_ms=5000,grpc.keepalive_time_ms=1000",
+    )
+    client = grpc_client(server)
+    states = []
+    client.channel.subscribe(states.append)
+
+    def renewed():
+        client.predict("half", {"x": X})
+        return states.count(grpc.ChannelConnectivity.READY) >= 3
+
+    eventually(renewed, "the client has connected three times", 60)
+
+
+def test_a_channel_argument_without_a_value_ends_the_start(servers, models):
+    server = servers.create(
+        models={"half": models / "half"}, grpc_channel_arguments="grpc.x=1,grpc.lonely"
+    )
+    server.start()
+    assert server.wait() != 0
+    assert "grpc.lonely" in server.log()
+
+
 # ---- REST: the list, CORS, methods, transport ----------------------------------------------------
 
 

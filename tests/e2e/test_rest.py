@@ -192,7 +192,6 @@ def test_an_unknown_model_or_version_is_not_found(client):
     ("method", "path"),
     [
         ("GET", "/v1/nonsense"),
-        ("GET", "/v1/models"),
         ("GET", "/v1/models/half:predict"),
         ("POST", "/v1/models/half"),
         ("POST", "/v1/models/half/version/5:predict"),

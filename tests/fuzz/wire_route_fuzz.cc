@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                                                    input.substr(std::min(space + 1, size)));
   TENSORD_CHECK((route.kind == RestKind::kBad) == !route.error.ok());
   TENSORD_CHECK(!route.version.has_value() || route.label.empty());
-  if (route.kind <= RestKind::kMetadata) {
+  if (route.kind <= RestKind::kMetadata && route.kind != RestKind::kList) {
     TENSORD_CHECK(!route.model.empty());
   }
   if (route.kind == RestKind::kBad) {

@@ -5,6 +5,7 @@
 
 #include <nghttp2/nghttp2.h>
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <string_view>
@@ -20,8 +21,9 @@
 namespace tensord::front {
 
 // libnghttp2 keeps the protocol's state; this keeps the calls, the windows and the limits.
-// receive.cc has what comes in, send.cc what goes out, streaming.cc both for calls of more than one
-// message, callbacks.cc the library's C interface.
+// receive.cc has what comes in, send.cc what goes out, compress.cc what is done to it before,
+// streaming.cc both for calls of more than one message, lifetime.cc what time does to a connection,
+// callbacks.cc the library's C interface.
 //
 // Threads: the connection's loop.
 class Http2Session final : public Session, public AnswerTarget {
@@ -88,6 +90,10 @@ class Http2Session final : public Session, public AnswerTarget {
   void Submit(Http2Stream* stream);
   void CollectHeaders(Http2Stream* stream, bool has_body);
   void SubmitTrailers(const Http2Stream& stream);
+  bool BeginDeflate(Http2Stream* stream);
+  void DeflateSlice();
+  void EndDeflate(Http2Stream* stream, Deflater::Result result);
+  void BoundMessage(Http2Stream* stream);
   void BeginAnswerStream(Http2Stream* stream);
   ssize_t OfferMessages(Http2Stream* stream, size_t length, uint32_t* flags);
   int SendMessages(Http2Stream* stream, std::string_view frame_head, size_t length);
@@ -95,12 +101,15 @@ class Http2Session final : public Session, public AnswerTarget {
   void WriteLastWords(OutQueue* out);
   void SendFinalGoaway();
   void TickStream(Http2Stream* stream, absl::Time now);
+  void TickAge(absl::Time now);
+  void TickKeepalive(absl::Time now);
 
   Link* const link_;
   nghttp2_session* session_ = nullptr;
   std::vector<std::shared_ptr<Http2Stream>> streams_;  // Open ones, in no order.
   const std::shared_ptr<size_t> live_ = std::make_shared<size_t>(0);
   std::deque<std::shared_ptr<Http2Stream>> inflating_;
+  std::deque<std::shared_ptr<Http2Stream>> deflating_;
   size_t header_bytes_ = 0;  // Decoded, of the header block under way.
   bool in_headers_ = false;
   absl::Time headers_since_;
@@ -126,7 +135,15 @@ class Http2Session final : public Session, public AnswerTarget {
   bool draining_ = false;
   bool final_goaway_ = false;
   absl::Time drain_since_;
+
+  absl::Time heard_;    // When the client's last bytes came.
+  absl::Time pinged_;   // Since when a ping of ours is unanswered; the infinite past: none is.
+  absl::Time age_end_;  // When the connection is too old.
+  bool aged_ = false;   // It drains for that.
 };
+
+// What a ping that asks only for a sign of life carries; a drain's carries zeros.
+inline constexpr std::array<uint8_t, 8> kKeepalivePing = {'t', 'e', 'n', 's', 'o', 'r', 'd', '?'};
 
 // The library's callbacks and options, made once for the process.
 const nghttp2_session_callbacks* Http2Callbacks();

@@ -33,6 +33,7 @@ Http2Stream* Http2Session::FindStream(int32_t id) const {
 }
 
 void Http2Session::OnBytes(std::span<const std::byte> bytes) {
+  heard_ = Now();
   size_t at = 0;
   size_t fed = 0;
   while (!dead_ && !cut_) {
@@ -120,7 +121,7 @@ void Http2Session::OnBeginHeaders(const nghttp2_frame& frame) {
   if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) return;
   const int32_t id = frame.hd.stream_id;
   // Streams that the client has cancelled count until the service lets go of them.
-  if (*live_ >= limits::kStreamsPerConnectionMax) {
+  if (*live_ >= edge().http2.streams_max) {
     closed_.Add(id, /*by_server=*/true);
     nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
     return;
@@ -208,7 +209,11 @@ void Http2Session::OnHeadersFrame(const nghttp2_frame& frame) {
 
 void Http2Session::OnPing(const nghttp2_frame& frame) {
   if (!IsAck(frame)) return CountIdleFrame();
-  // Only a drain asks for one: the client has seen the first GOAWAY by now.
+  if (frame.ping.opaque_data[0] == kKeepalivePing[0]) {
+    pinged_ = absl::InfinitePast();
+    return;
+  }
+  // A drain's: the client has seen the first GOAWAY by now.
   if (draining_ && !final_goaway_) SendFinalGoaway();
 }
 
@@ -288,11 +293,13 @@ bool Http2Session::LearnBodySize(Http2Stream* stream, std::span<const std::byte>
   std::ranges::copy(bytes.first(more), prefix.begin() + static_cast<ptrdiff_t>(have));
   const auto length = GrpcMessageLength(std::span(prefix).first(have + more));
   if (!length.has_value()) return true;
-  if (*length > edge().body_bytes_max) {
-    Refuse(stream, {.http_status = 413,
-                    .code = absl::StatusCode::kResourceExhausted,
-                    .why = base::Cat("the message has ", *length, " bytes; the limit is ",
-                                     edge().body_bytes_max)});
+  // In gRPC's words.
+  const uint64_t most = std::min(edge().http2.message_bytes_max, edge().body_bytes_max);
+  if (*length > most) {
+    Refuse(stream,
+           {.http_status = 413,
+            .code = absl::StatusCode::kResourceExhausted,
+            .why = base::Cat("Received message larger than max (", *length, " vs. ", most, ")")});
     return false;
   }
   stream->body_bytes = kGrpcPrefixBytes + uint64_t{*length};
@@ -438,6 +445,7 @@ void Http2Session::OnStreamClosed(int32_t id) {
   }
   answer_bytes_ -= closed->answer_counted;
   closed->inflater.reset();
+  closed->deflater.reset();
   closed->Abandon();
 }
 

@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/text.h"
+#include "front/grpc.h"
 #include "front/http2/http2_session.h"
 #include "front/http2/session.h"
 
@@ -28,6 +32,13 @@ uint8_t Indexing(std::string_view name) {
   return changing ? NGHTTP2_NV_FLAG_NO_INDEX : 0;
 }
 
+// So that connections that came together do not all go together: a tenth earlier to a tenth later,
+// by the client's address.
+absl::Time AgeEnd(const Link& link) {
+  const auto percent = static_cast<int>(std::hash<std::string>()(link.peer()) % 21) + 90;
+  return link.edge().loop->Now() + link.edge().http2.age_max * percent / 100;
+}
+
 }  // namespace
 
 Http2Session::Http2Session(Link* link)
@@ -35,7 +46,10 @@ Http2Session::Http2Session(Link* link)
       quiet_since_(Now()),
       resets_(limits::kResetsBurst, limits::kResetsPerSecond, Now()),
       idle_frames_(limits::kIdleFramesBurst, limits::kIdleFramesPerSecond, Now()),
-      window_updates_(limits::kWindowUpdatesBurst, limits::kWindowUpdatesPerSecond, Now()) {
+      window_updates_(limits::kWindowUpdatesBurst, limits::kWindowUpdatesPerSecond, Now()),
+      heard_(Now()),
+      pinged_(absl::InfinitePast()),
+      age_end_(AgeEnd(*link)) {
   const int rc = nghttp2_session_server_new2(&session_, Http2Callbacks(), this, Http2Options());
   TENSORD_CHECK(rc == 0);  // Out of memory.
   SubmitSettings();
@@ -46,7 +60,7 @@ Http2Session::~Http2Session() { nghttp2_session_del(session_); }
 
 void Http2Session::SubmitSettings() {
   const std::array<nghttp2_settings_entry, 5> settings{{
-      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits::kStreamsPerConnectionMax},
+      {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, edge().http2.streams_max},
       {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, limits::kStreamWindowBytes},
       {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, limits::kFrameBytesMax},
       {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, limits::kHeaderBytesMax},
@@ -65,19 +79,21 @@ void Http2Session::OnAnswer(Call* call) {
   stream->progress = Now();
   if (stream->begun) {
     nghttp2_session_resume_data(session_, stream->id);
-  } else {
+  } else if (!BeginDeflate(stream)) {
     Submit(stream);
   }
   link_->WantTurn();
 }
 
 void Http2Session::Submit(Http2Stream* stream) {
+  BoundMessage(stream);
   if (!BoundAnswer(stream)) {
     stream->ReplaceAnswer(
         RefusalAnswer(stream->head(),
                       {.http_status = 429,
                        .code = absl::StatusCode::kResourceExhausted,
                        .why = "too many answers wait to be read; read them, or try again later"}));
+    stream->answer_encoding = GrpcEncoding::kIdentity;
   }
   const bool has_body = stream->AnswerBytes() > 0 && stream->head().method != "HEAD";
   CollectHeaders(stream, has_body);
@@ -89,6 +105,15 @@ void Http2Session::Submit(Http2Stream* stream) {
   if (rc != 0) {
     nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_INTERNAL_ERROR);
   }
+}
+
+// A message larger than the operator allows becomes an error, in gRPC's words.
+void Http2Session::BoundMessage(Http2Stream* stream) {
+  const uint64_t size = stream->answer().body.size();
+  const uint64_t most = edge().http2.answer_bytes_max;
+  if (!stream->grpc || size <= most) return;
+  stream->ReplaceAnswer(MakeGrpcAnswer(absl::ResourceExhaustedError(
+      base::Cat("Sent message larger than max (", size, " vs. ", most, ")"))));
 }
 
 // False when the answer would be one too many for a client that does not read, or for the budget.
@@ -112,6 +137,9 @@ void Http2Session::CollectHeaders(Http2Stream* stream, bool has_body) {
       {stream->status_text.data(), static_cast<size_t>(status.ptr - stream->status_text.data())}));
   for (const auto& [name, value] : answer.headers) {
     fields_.push_back(Http2Field(name, value, Indexing(name)));
+  }
+  if (stream->answer_encoding != GrpcEncoding::kIdentity) {
+    fields_.push_back(Http2Field("grpc-encoding", GrpcEncodingName(stream->answer_encoding)));
   }
   if (answer.trailers_only) {
     for (const auto& [name, value] : answer.trailers) {
@@ -186,6 +214,7 @@ void Http2Session::Turn(OutQueue* out, size_t room) {
   out_ = out;
   room_ = room;
   if (!dead_) InflateSlice();
+  if (!dead_) DeflateSlice();
   while (!dead_ && out->bytes() < room) {
     const uint8_t* data = nullptr;
     const ssize_t size = nghttp2_session_mem_send(session_, &data);
@@ -220,64 +249,6 @@ void Http2Session::WriteLastWords(OutQueue* out) {
   out->Append(frame);
 }
 
-void Http2Session::StartDrain() {
-  if (std::exchange(draining_, true)) return;
-  drain_since_ = Now();
-  // First "go, but what you have sent is served", then, when the ping shows that the client has
-  // read that, the number of the last request that is.
-  nghttp2_submit_shutdown_notice(session_);
-  nghttp2_submit_ping(session_, NGHTTP2_FLAG_NONE, nullptr);
-  link_->WantTurn();
-}
-
-void Http2Session::SendFinalGoaway() {
-  final_goaway_ = true;
-  nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
-                        nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
-                        nullptr, 0);
-  link_->WantTurn();
-}
-
-void Http2Session::OnTick(absl::Time now) {
-  if (dead_ || cut_) return;
-  if (in_headers_ && now - headers_since_ > limits::kHeaderWaitMax) {
-    return Cut(NGHTTP2_ENHANCE_YOUR_CALM);
-  }
-  if (draining_ && !final_goaway_ && now - drain_since_ > limits::kDrainPingWait) {
-    SendFinalGoaway();
-  }
-  if (streams_.empty()) {
-    if (now - quiet_since_ > limits::kIdleConnectionMax) StartDrain();
-    return;
-  }
-  // A stream that is ended here leaves the list only later, with its frame.
-  for (const auto& stream : streams_) TickStream(stream.get(), now);
-}
-
-void Http2Session::TickStream(Http2Stream* stream, absl::Time now) {
-  const absl::Duration waited = now - stream->progress;
-  const bool writes = stream->outgoing_sent < stream->outgoing.size();
-  if (stream->answered() || writes) {
-    if (waited <= limits::kWriteStallMax) return;
-    // The client never opened its window.
-    stream->progress = now;
-    nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
-    link_->WantTurn();
-  } else if (stream->streaming()) {
-    // One that only listens (a health watch) has ended its side and may do so for ever.
-    if (stream->body_ended || waited <= limits::kStreamIdleMax) return;
-    Refuse(stream, {.http_status = 408,
-                    .code = absl::StatusCode::kDeadlineExceeded,
-                    .why = "no message came on this stream for too long"});
-  } else if (stream->head_done && !stream->body_ended &&
-             (waited > limits::kBodyStallMax ||
-              now - stream->head().arrived > limits::kBodyWaitMax)) {
-    Refuse(stream, {.http_status = 408,
-                    .code = absl::StatusCode::kDeadlineExceeded,
-                    .why = "the request's body did not arrive in time"});
-  }
-}
-
 size_t Http2Session::open_calls() const {
   return static_cast<size_t>(
       std::ranges::count_if(streams_, [](const auto& stream) { return !stream->answered(); }));
@@ -286,11 +257,13 @@ size_t Http2Session::open_calls() const {
 void Http2Session::OnGone() {
   dead_ = true;
   inflating_.clear();
+  deflating_.clear();
   const auto streams = std::move(streams_);
   streams_.clear();
   for (const auto& stream : streams) {
     nghttp2_session_set_stream_user_data(session_, stream->id, nullptr);
     stream->inflater.reset();
+    stream->deflater.reset();
   }
   for (const auto& stream : streams) stream->Abandon();
 }

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "front/call.h"
+#include "front/deflater.h"
+#include "front/grpc_encoding.h"
 #include "front/inflater.h"
 
 namespace tensord::front {
@@ -58,6 +60,9 @@ class Http2Stream final : public Call {
   std::string outgoing;
   size_t outgoing_sent = 0;
   base::BytesHeld outgoing_held;
+
+  GrpcEncoding answer_encoding = GrpcEncoding::kIdentity;
+  std::unique_ptr<Deflater> deflater;  // While its message is compressed.
 
   // While a compressed body is inflated.
   std::unique_ptr<BodyBuffer> inflated;
