@@ -11,8 +11,8 @@
 namespace tensord::front {
 namespace {
 
-using ::testing::HasSubstr;
 using tensor::Criticality;
+using ::testing::HasSubstr;
 
 absl::StatusOr<Criticality> Of(std::string_view value) {
   RequestHead head;
