@@ -31,7 +31,7 @@ std::vector<std::string> Cells(std::string_view line) {
 }
 
 std::string KindName(RestKind kind) {
-  constexpr const char* kNames[] = {"predict", "classify", "regress", "list", "status",
+  constexpr const char* kNames[] = {"predict",  "classify",  "regress", "list",   "status",
                                     "metadata", "preflight", "bad",     "outside"};
   return kNames[static_cast<size_t>(kind)];
 }
