@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <prometheus/counter.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -98,11 +99,40 @@ TEST(Metrics, ClearedGaugesLeaveThePage) {
   EXPECT_THAT(metrics.Page(), Not(HasSubstr("tensord_queue_calls{")));
 }
 
+std::string ReadAll(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+bool IsDeclared(std::string_view name) {
+  return std::ranges::any_of(kMetrics, [name](const MetricRow& row) {
+    if (!name.starts_with(row.name)) return false;
+    const std::string_view rest = name.substr(row.name.size());
+    const bool histogram = row.kind == MetricKind::kHistogram;
+    return rest.empty() || (histogram && (rest == "_bucket" || rest == "_sum" || rest == "_count"));
+  });
+}
+
+TEST(Dashboard, AsksForMetricsThatThereAreAlone) {
+  const std::string text = ReadAll(TENSORD_SOURCE_DIR "/docs/grafana_dashboard.json");
+  constexpr std::string_view kNameCharacters = "abcdefghijklmnopqrstuvwxyz_:";
+  int found = 0;
+  for (const std::string_view beginning : {"tensord_", ":tensorflow:"}) {
+    for (size_t at = text.find(beginning); at != std::string::npos;
+         at = text.find(beginning, at + 1)) {
+      const size_t end = text.find_first_not_of(kNameCharacters, at);
+      EXPECT_TRUE(IsDeclared(text.substr(at, end - at))) << text.substr(at, end - at);
+      ++found;
+    }
+  }
+  EXPECT_GT(found, 10);
+}
+
 TEST(MetricDocs, ThePageInTheTreeIsFresh) {
-  std::ifstream file(TENSORD_SOURCE_DIR "/docs/metrics.md");
-  std::ostringstream page;
-  page << file.rdbuf();
-  EXPECT_EQ(page.str(), MetricDocs()) << "run: tensord docs metrics > docs/metrics.md";
+  EXPECT_EQ(ReadAll(TENSORD_SOURCE_DIR "/docs/metrics.md"), MetricDocs())
+      << "run: tensord docs metrics > docs/metrics.md";
 }
 
 }  // namespace
