@@ -36,6 +36,9 @@ inline constexpr uint64_t kFilledBytesMax = 64 << 20;     // Elements a request 
 inline constexpr size_t kJsonNestingMax = 1 << 24;  // One bit each; only in members we ignore.
 inline constexpr size_t kSignaturesMax = 1024;      // Of one model; a model has one to ten.
 inline constexpr int kSignatureRankMax = 254;       // TensorFlow's own limit.
+inline constexpr uint64_t kContextBytesMax =
+    256 << 20;  // Copies of a context, one before each example: 1,000 times 256 KB.
+inline constexpr size_t kSignaturesPerRunMax = 64;  // Tasks of a MultiInference; real ones: 2 to 5.
 
 // loop/
 inline constexpr int kPostedTasksMax =
@@ -52,6 +55,8 @@ inline constexpr uint64_t kModelInfoBytesMax = 64
 
 inline constexpr uint64_t kSegmentBytesMax = 1ull << 32;  // Two of the largest tensors.
 inline constexpr size_t kLoadListMax = 64;  // Tags, op libraries, warm-up sizes; real ones: < 10.
+inline constexpr size_t kFetchListsMax =
+    64;  // Sets of signatures that run as one; the runtime keeps a compiled graph for each.
 inline constexpr uint32_t kExecutorsMax = 256;  // Threads that take runs; more cores share a model.
 
 // worker/, fleet/

@@ -50,10 +50,13 @@ struct LoadRecord {
   bool sandbox = true;
 };
 
-// One run of one signature. All inputs of the signature, in its order.
+// One run of one signature, or of several that take the same inputs. All inputs of the signature,
+// in its order.
 struct Run {
   uint64_t id = 0;  // Never used twice in a channel's life.
   uint32_t signature = 0;
+  // Those that run with it: their outputs follow those of `signature`, in this order.
+  std::vector<uint32_t> more_signatures = {};
   bool own_request_segment =
       false;  // Inputs lie in the record's passed segment, not the standard one.
   bool own_response_segment = false;  // Likewise for outputs.

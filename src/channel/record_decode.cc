@@ -171,6 +171,8 @@ Run TakeRun(Reader& in) {
   run.response_bytes = in.Get<uint64_t>();
   if (run.response_offset % kOffsetAlignment != 0) in.Fail("an offset is not a multiple of 64");
   if (run.response_offset > UINT64_MAX - run.response_bytes) in.Fail("a region wraps around");
+  run.more_signatures.resize(in.Count(limits::kSignaturesPerRunMax, sizeof(uint32_t)));
+  for (uint32_t& signature : run.more_signatures) signature = in.Get<uint32_t>();
   run.inputs = TakeDescriptors(in);
   return run;
 }

@@ -80,6 +80,8 @@ void Put(Writer& out, const Run& run) {
   out.U16(run.own_response_segment ? 1 : 0);
   out.U64(run.response_offset);
   out.U64(run.response_bytes);
+  out.U32(static_cast<uint32_t>(run.more_signatures.size()));
+  for (const uint32_t signature : run.more_signatures) out.U32(signature);
   Put(out, run.inputs);
 }
 
@@ -177,7 +179,9 @@ std::string Encode(uint64_t incarnation, const ToFront& record) {
   return std::visit(EncodeVisitor{incarnation}, record);
 }
 
-size_t RunBytes(const Run& run) { return kRunBytes + DescriptorsBytes(run.inputs); }
+size_t RunBytes(const Run& run) {
+  return kRunBytes + sizeof(uint32_t) * run.more_signatures.size() + DescriptorsBytes(run.inputs);
+}
 
 size_t CompletionBytes(const Completion& completion) {
   return kCompletionBytes + DescriptorsBytes(completion.outputs) +

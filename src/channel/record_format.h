@@ -30,7 +30,7 @@ enum class RecordKind : uint16_t {
 
 // The fixed part of each item that is variable in length.
 inline constexpr size_t kDescriptorBytes = 24;
-inline constexpr size_t kRunBytes = 36;
+inline constexpr size_t kRunBytes = 40;
 inline constexpr size_t kCompletionBytes = 40;
 
 }  // namespace tensord::channel

@@ -48,6 +48,7 @@ RunRecord SomeRuns() {
   RunRecord record;
   record.runs.push_back({.id = 1,
                          .signature = 2,
+                         .more_signatures = {5, 0},
                          .response_offset = 128,
                          .response_bytes = 4096,
                          .inputs = {Floats(0, 2), Floats(64, 1)}});

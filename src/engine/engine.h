@@ -68,6 +68,11 @@ class Model {
   // REQUIRES: 0 <= signature < signatures().size(); inputs.size() is its number of inputs.
   virtual std::unique_ptr<Result> Run(int signature,
                                       std::span<const tensor::TensorView> inputs) = 0;
+  // The same for several signatures at once, whose inputs are the same tensors of the graph: the
+  // outputs of all, one signature's after the other's.
+  // REQUIRES: as above; at least one signature, each with as many inputs as the first.
+  virtual std::unique_ptr<Result> RunTogether(std::span<const int> signatures,
+                                              std::span<const tensor::TensorView> inputs) = 0;
 };
 
 // A runtime in this process.

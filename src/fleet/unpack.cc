@@ -13,10 +13,12 @@ namespace {
 uint64_t Align(uint64_t bytes) { return (bytes + 63) & ~uint64_t{63}; }
 
 // The outputs that are fetched, in order: sparse and composite ones cannot be.
-std::vector<const tensor::Endpoint*> Fetched(const tensor::Signature& signature) {
+std::vector<const tensor::Endpoint*> Fetched(std::span<const tensor::Signature* const> signatures) {
   std::vector<const tensor::Endpoint*> fetched;
-  for (const tensor::Endpoint& output : signature.outputs) {
-    if (output.dense) fetched.push_back(&output);
+  for (const tensor::Signature* signature : signatures) {
+    for (const tensor::Endpoint& output : signature->outputs) {
+      if (output.dense) fetched.push_back(&output);
+    }
   }
   return fetched;
 }
@@ -38,12 +40,24 @@ absl::Status CheckPlace(const channel::TensorDescriptor& output, const tensor::E
   return absl::OkStatus();
 }
 
+absl::Status CopyOut(const channel::TensorDescriptor& output,
+                     const channel::ResponseSegment& segment, std::span<std::byte> copy) {
+  RETURN_IF_ERROR(channel::CopyFromShared(copy, segment, output.offset));
+  // Whoever reads a bool afterwards may rely on 0 and 1.
+  if (output.dtype == tensor::DType::kBool) {
+    for (std::byte& value : copy) value = std::byte{value != std::byte{0}};
+  }
+  if (output.dtype != tensor::DType::kString) return absl::OkStatus();
+  const auto elements = static_cast<uint64_t>(output.shape.elements());
+  return tensor::StringReader::Open(copy, elements).status();
+}
+
 }  // namespace
 
 absl::StatusOr<Unpacked> Unpack(const channel::Completion& completion,
-                                const tensor::Signature& signature, const Region& region,
-                                const channel::ResponseSegment& segment) {
-  const std::vector<const tensor::Endpoint*> expected = Fetched(signature);
+                                std::span<const tensor::Signature* const> signatures,
+                                const Region& region, const channel::ResponseSegment& segment) {
+  const std::vector<const tensor::Endpoint*> expected = Fetched(signatures);
   if (completion.outputs.size() != expected.size()) {
     return absl::InvalidArgumentError(
         base::Cat(completion.outputs.size(), " outputs came, ", expected.size(), " were expected"));
@@ -61,24 +75,18 @@ absl::StatusOr<Unpacked> Unpack(const channel::Completion& completion,
   Unpacked unpacked;
   uint64_t at = 0;
   size_t next = 0;
-  for (const tensor::Endpoint& endpoint : signature.outputs) {
-    if (!endpoint.dense) {
-      unpacked.outputs.emplace_back();
-      continue;
+  for (const tensor::Signature* signature : signatures) {
+    for (const tensor::Endpoint& endpoint : signature->outputs) {
+      if (!endpoint.dense) {
+        unpacked.outputs.emplace_back();
+        continue;
+      }
+      const channel::TensorDescriptor& output = completion.outputs[next++];
+      const std::span<std::byte> copy = buffer->bytes().subspan(at, output.bytes);
+      RETURN_IF_ERROR(CopyOut(output, segment, copy));
+      unpacked.outputs.push_back({output.dtype, output.shape, copy});
+      at += Align(output.bytes);
     }
-    const channel::TensorDescriptor& output = completion.outputs[next++];
-    const std::span<std::byte> copy = buffer->bytes().subspan(at, output.bytes);
-    RETURN_IF_ERROR(channel::CopyFromShared(copy, segment, output.offset));
-    // Whoever reads a bool afterwards may rely on 0 and 1.
-    if (output.dtype == tensor::DType::kBool) {
-      for (std::byte& value : copy) value = std::byte{value != std::byte{0}};
-    }
-    if (output.dtype == tensor::DType::kString) {
-      const auto elements = static_cast<uint64_t>(output.shape.elements());
-      RETURN_IF_ERROR(tensor::StringReader::Open(copy, elements).status());
-    }
-    unpacked.outputs.push_back({output.dtype, output.shape, copy});
-    at += Align(output.bytes);
   }
   unpacked.bytes = std::move(buffer);
   return unpacked;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,16 +24,16 @@ struct Region {
 };
 
 struct Unpacked {
-  // Into `bytes`, in the signature's order; empty views for outputs that are not dense.
+  // Into `bytes`, in the signatures' order; empty views for outputs that are not dense.
   std::vector<tensor::TensorView> outputs;
   std::shared_ptr<const tensor::Buffer> bytes;
 };
 
-// Copies the outputs out, then checks the copies. INVALID_ARGUMENT for whatever was not agreed
-// (another count or dtype than the signature's, a place outside the region, a broken string table):
-// the worker must be ended.
+// Copies the outputs of all signatures of the run out, then checks the copies. INVALID_ARGUMENT for
+// whatever was not agreed (another count or dtype than the signatures', a place outside the region,
+// a broken string table): the worker must be ended.
 absl::StatusOr<Unpacked> Unpack(const channel::Completion& completion,
-                                const tensor::Signature& signature, const Region& region,
-                                const channel::ResponseSegment& segment);
+                                std::span<const tensor::Signature* const> signatures,
+                                const Region& region, const channel::ResponseSegment& segment);
 
 }  // namespace tensord::fleet

@@ -19,8 +19,9 @@ struct RunOutcome {
   // OK; the runtime's error; UNAVAILABLE when the worker died with this run in it.
   absl::Status status;
   bool worker_lost = false;  // The status is the worker's death, not the model's answer.
-  // In the signature's order; the views point into `bytes`, private memory of this process, already
-  // checked: dtypes and dims agree with the byte counts, string tables are well-formed.
+  // In the signature's order (of several, one after the other); the views point into `bytes`,
+  // private memory of this process, already checked: dtypes and dims agree with the byte counts,
+  // string tables are well-formed.
   std::vector<tensor::TensorView> outputs = {};
   std::shared_ptr<const tensor::Buffer> bytes = {};
   absl::Duration run_time = {};  // Inside the runtime, as the worker measured it.
@@ -32,6 +33,8 @@ using RunDone = absl::AnyInvocable<void(RunOutcome)>;
 // its rank).
 struct RunSpec {
   int signature = 0;
+  // Those that run with it, on the same inputs; the outputs are those of all, in this order.
+  std::vector<int> more_signatures = {};
   // inputs[i] is the signature's input i: its pieces, in order. All inputs have the same number of
   // pieces; pieces of one input agree in dtype and all dims but the first.
   // Lifetime: the bytes stay until `done` has run.

@@ -64,11 +64,15 @@ void WorkerHandle::Submit(RunSpec spec, RunDone done) {
   if (out_.empty()) last_heard_ = loop_.Now();
   OutRun out;
   out.signature = spec.signature;
+  out.more_signatures = spec.more_signatures;
   out.done = std::move(done);
   out.deadline = spec.deadline;
   channel::Run run;
   run.id = ++last_run_;
   run.signature = static_cast<uint32_t>(spec.signature);
+  for (const int more : spec.more_signatures) {
+    run.more_signatures.push_back(static_cast<uint32_t>(more));
+  }
   absl::StatusOr<PackedRun> plan = LayOut(spec);
   absl::Status placed = plan.status();
   if (placed.ok()) placed = Place(*plan, &out, &run);
@@ -288,9 +292,7 @@ void WorkerHandle::OnCompletion(channel::Completion completion) {
     if (out.collecting) return Violation("outputs that are held twice");
     return Collect(completion.id, &out, completion.held_bytes);
   }
-  const channel::ResponseSegment& segment = out.own_response ? *out.own_response : parts_.response;
-  absl::StatusOr<Unpacked> unpacked =
-      Unpack(completion, signatures_[static_cast<size_t>(out.signature)], out.region, segment);
+  absl::StatusOr<Unpacked> unpacked = UnpackOf(out, completion);
   if (!unpacked.ok()) return Violation(base::Message(unpacked.status()));
   uint64_t& seen = response_bytes_[static_cast<size_t>(out.signature)];
   seen = std::max<uint64_t>(seen, unpacked->bytes->size());
@@ -298,6 +300,18 @@ void WorkerHandle::OnCompletion(channel::Completion completion) {
   outcome.outputs = std::move(unpacked->outputs);
   outcome.bytes = std::move(unpacked->bytes);
   Finish(completion.id, std::move(outcome), out.retained);
+}
+
+absl::StatusOr<Unpacked> WorkerHandle::UnpackOf(const OutRun& out,
+                                                const channel::Completion& completion) const {
+  const channel::ResponseSegment& segment = out.own_response ? *out.own_response : parts_.response;
+  const tensor::Signature* const first = &signatures_[static_cast<size_t>(out.signature)];
+  if (out.more_signatures.empty()) return Unpack(completion, {&first, 1}, out.region, segment);
+  std::vector<const tensor::Signature*> all = {first};
+  for (const int more : out.more_signatures) {
+    all.push_back(&signatures_[static_cast<size_t>(more)]);
+  }
+  return Unpack(completion, all, out.region, segment);
 }
 
 absl::StatusOr<channel::ResponseSegment> WorkerHandle::HeldSegment(uint64_t bytes) const {

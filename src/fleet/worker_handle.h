@@ -92,6 +92,7 @@ class WorkerHandle final : public Worker {
 
   struct OutRun {
     int signature = 0;
+    std::vector<int> more_signatures;
     RunDone done;
     absl::Time deadline;
     channel::Slot request_slot;
@@ -107,6 +108,7 @@ class WorkerHandle final : public Worker {
   // Sending.
   absl::Status Place(const PackedRun& plan, OutRun* out, channel::Run* run);
   absl::Status PlaceResponse(OutRun* out, channel::Run* run);
+  absl::StatusOr<Unpacked> UnpackOf(const OutRun& out, const channel::Completion& completion) const;
   absl::Status CheckOwnBytes(uint64_t more) const;
   void SendAlone(const channel::Run& run);
   void FlushSoon();

@@ -66,6 +66,45 @@ TEST_F(WorkerHandleTest, GivesTheOutputsOfARun) {
   EXPECT_EQ(handle_->CopiedBytes(), 64u + 128u);
 }
 
+TEST_F(WorkerHandleTest, SignaturesThatRunTogetherGiveAllTheirOutputs) {
+  StartLoaded();
+  const std::vector<float> values = {1, 2};
+  const tensor::TensorView view{tensor::DType::kFloat, {2}, std::as_bytes(std::span(values))};
+  RunOutcome got;
+  handle_->Submit({.signature = FakeProcess::kTwice,
+                   .more_signatures = {FakeProcess::kTwice},
+                   .inputs = {{view}}},
+                  [&](RunOutcome outcome) { got = std::move(outcome); });
+  Turn();
+  const channel::Run run = process_->HearRuns().at(0);
+  EXPECT_THAT(run.more_signatures, ElementsAre(static_cast<uint32_t>(FakeProcess::kTwice)));
+  channel::Completion both = process_->Answer(run);
+  both.outputs.push_back(both.outputs[0]);
+  both.outputs.push_back(both.outputs[1]);
+  process_->SayAnswers({both});
+  Turn();
+  ASSERT_TRUE(got.status.ok()) << got.status;
+  ASSERT_THAT(got.outputs, SizeIs(4));
+  EXPECT_EQ(got.outputs[2].dtype, tensor::DType::kBool);
+  EXPECT_EQ(got.outputs[3].shape, (tensor::Shape{2}));
+}
+
+TEST_F(WorkerHandleTest, AnAnswerWithoutTheOutputsOfEverySignatureEndsTheWorker) {
+  StartLoaded();
+  const std::vector<float> values = {1, 2};
+  const tensor::TensorView view{tensor::DType::kFloat, {2}, std::as_bytes(std::span(values))};
+  RunOutcome got;
+  handle_->Submit({.signature = FakeProcess::kTwice,
+                   .more_signatures = {FakeProcess::kTwice},
+                   .inputs = {{view}}},
+                  [&](RunOutcome outcome) { got = std::move(outcome); });
+  Turn();
+  process_->SayAnswers({process_->Answer(process_->HearRuns().at(0))});
+  Turn();
+  EXPECT_TRUE(got.worker_lost);
+  EXPECT_GE(kills_, 1);
+}
+
 TEST_F(WorkerHandleTest, JoinsThePiecesOfABatchOfStrings) {
   StartLoaded();
   Asked* asked = AskStrings({{"a", ""}, {"long enough"}, {}, {"z"}});

@@ -34,6 +34,7 @@ struct Batch {
   std::vector<Batch*>* listed = nullptr;  // The queue's list of running batches; null: it is gone.
   WorkerSlot* worker = nullptr;
   int signature = 0;
+  bool joint = false;  // More signatures run with it: its times say nothing of this one.
   std::vector<Member> members;
   int64_t waiting = 0;  // Members with an id.
   int64_t rows = 0;     // Without padding; 0 or -1 for a call that has none.

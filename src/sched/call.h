@@ -32,9 +32,12 @@ struct CallResult {
   absl::Duration retry_after = {};  // A hint to a client that was refused; zero: none.
 };
 
-// One Predict call, matched with its signature and checked against it.
+// One call, matched with its signature and checked against it.
 struct Call {
   int signature = 0;
+  // Signatures to run with it on the same inputs, in one run; the outputs are those of all, in this
+  // order. Such a call shares its run with no other.
+  std::vector<int> more_signatures = {};
   // In the signature's order, one per input.
   std::vector<tensor::TensorView> inputs = {};
   // Owns what `inputs` points into. A call can be answered (at its deadline) or cancelled while a

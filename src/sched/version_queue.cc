@@ -275,7 +275,8 @@ absl::Duration VersionQueue::WorkBefore(const Pending& call) const {
 }
 
 CallLane& VersionQueue::LaneOf(const Call& call) {
-  const bool alone = call.rows < 1 || !policies_[static_cast<size_t>(call.signature)].batches();
+  const bool alone = call.rows < 1 || !call.more_signatures.empty() ||
+                     !policies_[static_cast<size_t>(call.signature)].batches();
   return lanes_.Find(call.signature, alone, call.inputs);
 }
 

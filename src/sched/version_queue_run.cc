@@ -162,6 +162,7 @@ void VersionQueue::Run(WorkerSlot& slot, std::span<const CallId> ids, const Lane
     if (spec.inputs.empty()) spec.inputs.resize(call.inputs.size());
     for (size_t i = 0; i < call.inputs.size(); ++i) spec.inputs[i].push_back(call.inputs[i]);
     spec.signature = call.signature;
+    spec.more_signatures = call.more_signatures;
     spec.deadline = std::max(spec.deadline, call.deadline);
     if (lane != nullptr) Leave(entry);
     entry.state = CallState::kRunning;
@@ -172,6 +173,7 @@ void VersionQueue::Run(WorkerSlot& slot, std::span<const CallId> ids, const Lane
     batch->rows += call.rows;
   }
   batch->signature = spec.signature;
+  batch->joint = !spec.more_signatures.empty();
   batch->waiting = static_cast<int64_t>(ids.size());
   if (pad_rows > 0) AppendPadding(calls_.Find(ids.back())->call, pad_rows, &spec, batch.get());
   running_.push_back(batch.get());
@@ -212,7 +214,7 @@ void VersionQueue::CountRun(const Batch& batch, const fleet::RunOutcome& outcome
   stats_.pad_rows += batch.pad_rows;
   stats_.run_time += outcome.run_time;
   if (batch.waiting == 0) stats_.wasted_run_time += outcome.run_time;
-  if (ok) {
+  if (ok && !batch.joint) {
     policies_[static_cast<size_t>(batch.signature)].Learn(batch.rows + batch.pad_rows,
                                                           outcome.run_time);
   }

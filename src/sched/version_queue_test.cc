@@ -107,6 +107,29 @@ TEST_F(VersionQueueTest, WhatQueuesUpBehindARunIsTheNextBatch) {
   EXPECT_EQ(answers_[3].queued, absl::Milliseconds(1));
 }
 
+TEST_F(VersionQueueTest, ACallOfSeveralSignaturesSharesItsRunWithNoOther) {
+  Make();
+  FakeWorker& worker = AddWorker();
+  Submit(1);
+  for (int name = 2; name <= 3; ++name) {
+    OwnedViews inputs = Floats({1, 2}, 0);
+    queue_->Submit(
+        {.more_signatures = {0, 0},
+         .inputs = std::move(inputs.tensors),
+         .keep = std::move(inputs.keep),
+         .rows = 1,
+         .arrived = timers_.Now(),
+         .done = [this, name](CallResult result) { answers_[name] = std::move(result); }});
+  }
+  Submit(4);
+  timers_.Advance(absl::Milliseconds(10));
+  for (int name = 1; name <= 4; ++name) EXPECT_TRUE(StatusOf(name).ok()) << StatusOf(name);
+  EXPECT_THAT(RowsOfRuns(worker), ElementsAre(1, 1, 1, 1));
+  int together = 0;
+  for (const FakeRun& run : worker.runs) together += run.more_signatures.size() == 2 ? 1 : 0;
+  EXPECT_EQ(together, 2);
+}
+
 TEST_F(VersionQueueTest, OnlyRunsKnownToBeShortAreStagedBehindABusyExecutor) {
   Make();
   FakeWorker& worker = AddWorker();

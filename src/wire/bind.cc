@@ -162,6 +162,10 @@ int64_t CommonRows(const std::vector<tensor::TensorView>& inputs) {
   return rows;
 }
 
+std::string TheModelHas(const tensor::SignatureList& signatures) {
+  return base::Cat(" The model has {", Join(NamesOf(signatures)), "}.");
+}
+
 bool HasOpenRows(const Endpoint& endpoint) {
   if (!endpoint.dense) return false;
   if (endpoint.shape.unknown_rank) return true;
@@ -206,9 +210,8 @@ absl::StatusOr<int> FindSignature(const tensor::SignatureList& signatures, std::
   if (name.empty()) name = kDefaultSignature;
   const int index = tensor::SignatureIndex(signatures, name);
   if (index >= 0) return index;
-  return absl::FailedPreconditionError(base::Cat("Serving signature key \"", name,
-                                                 "\" not found. The model has {",
-                                                 Join(NamesOf(signatures)), "}."));
+  return absl::FailedPreconditionError(
+      base::Cat("Serving signature key \"", name, "\" not found.", TheModelHas(signatures)));
 }
 
 absl::StatusOr<int> FindSignatureForJson(const tensor::SignatureList& signatures,
@@ -217,8 +220,41 @@ absl::StatusOr<int> FindSignatureForJson(const tensor::SignatureList& signatures
   const int index = tensor::SignatureIndex(signatures, name);
   if (index >= 0) return index;
   return absl::InvalidArgumentError(base::Cat("Serving signature name: \"", name,
-                                              "\" not found in signature def. The model has {",
-                                              Join(NamesOf(signatures)), "}."));
+                                              "\" not found in signature def.",
+                                              TheModelHas(signatures)));
+}
+
+absl::StatusOr<int> FindInferenceSignature(const tensor::SignatureList& signatures,
+                                           std::string_view name) {
+  if (name.empty()) name = kDefaultSignature;
+  const int index = tensor::SignatureIndex(signatures, name);
+  if (index >= 0) return index;
+  return absl::InvalidArgumentError(
+      base::Cat("No signature was found with the name: ", name, ".", TheModelHas(signatures)));
+}
+
+absl::StatusOr<int> FindTaskSignature(const tensor::SignatureList& signatures,
+                                      std::string_view name) {
+  if (name.empty()) name = kDefaultSignature;
+  const int index = tensor::SignatureIndex(signatures, name);
+  if (index >= 0) return index;
+  return absl::InvalidArgumentError(base::Cat(
+      "Requested signature not found in model graph: ", name, ".", TheModelHas(signatures)));
+}
+
+absl::Status CheckPredictMethod(const Signature& signature) {
+  constexpr std::string_view kPrefix = "tensorflow/serving/";
+  std::string_view method = signature.method_name;
+  if (method.starts_with(kPrefix)) {
+    method.remove_prefix(kPrefix.size());
+    if (method == "predict" || method == "classify" || method == "regress") {
+      return absl::OkStatus();
+    }
+  }
+  return absl::InternalError(base::Cat(
+      "Expected prediction signature method_name to be one of {tensorflow/serving/predict, "
+      "tensorflow/serving/classify, tensorflow/serving/regress}. Was: ",
+      signature.method_name));
 }
 
 }  // namespace tensord::wire

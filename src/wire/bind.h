@@ -42,9 +42,18 @@ std::string DescribeMisfits(const BoundCall& call, const tensor::Signature& sign
 bool IsBatchable(const tensor::Signature& signature);
 
 // Index of the signature of that name; empty means "serving_default".
-// FAILED_PRECONDITION for gRPC, INVALID_ARGUMENT for REST: two texts of the original.
+// FAILED_PRECONDITION for gRPC Predict, INVALID_ARGUMENT for REST: texts of the original.
 absl::StatusOr<int> FindSignature(const tensor::SignatureList& signatures, std::string_view name);
 absl::StatusOr<int> FindSignatureForJson(const tensor::SignatureList& signatures,
                                          std::string_view name);
+// The same for Classify and Regress, and for a task of MultiInference: INVALID_ARGUMENT.
+absl::StatusOr<int> FindInferenceSignature(const tensor::SignatureList& signatures,
+                                           std::string_view name);
+absl::StatusOr<int> FindTaskSignature(const tensor::SignatureList& signatures,
+                                      std::string_view name);
+
+// Predict on a signature that is declared for none of predict, classify and regress: INTERNAL, as
+// the original. Only where method names are checked at all.
+absl::Status CheckPredictMethod(const tensor::Signature& signature);
 
 }  // namespace tensord::wire

@@ -197,5 +197,32 @@ TEST(FindSignature, AnEmptyNameIsTheDefaultAndUnknownOnesAreRefusedByProtocol) {
   EXPECT_THAT(Text(rest), HasSubstr("Serving signature name: \"s\" not found in signature def"));
 }
 
+TEST(FindSignature, EachCallHasItsOwnWordsForAMiss) {
+  tensor::SignatureList signatures(1);
+  signatures[0].name = "serving_default";
+  EXPECT_EQ(*FindInferenceSignature(signatures, ""), 0);
+  EXPECT_EQ(*FindTaskSignature(signatures, ""), 0);
+  const absl::Status inference = FindInferenceSignature(signatures, "s").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(inference));
+  EXPECT_EQ(base::Message(inference),
+            "No signature was found with the name: s. The model has {serving_default}.");
+  const absl::Status task = FindTaskSignature(signatures, "s").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(task));
+  EXPECT_EQ(base::Message(task),
+            "Requested signature not found in model graph: s. The model has {serving_default}.");
+}
+
+TEST(CheckPredictMethod, KnowsThreeMethods) {
+  tensor::Signature signature;
+  for (const char* known : {"predict", "classify", "regress"}) {
+    signature.method_name = base::Cat("tensorflow/serving/", known);
+    EXPECT_TRUE(CheckPredictMethod(signature).ok());
+  }
+  for (const char* other : {"", "predict", "tensorflow/serving/other"}) {
+    signature.method_name = other;
+    EXPECT_TRUE(absl::IsInternal(CheckPredictMethod(signature))) << other;
+  }
+}
+
 }  // namespace
 }  // namespace tensord::wire

@@ -34,47 +34,12 @@ absl::Status MergeVersion(std::string_view bytes, int64_t* version) {
   return reader.ok() ? absl::OkStatus() : Malformed("google.protobuf.Int64Value");
 }
 
-absl::Status MergeModelSpec(std::string_view bytes, tensor::ModelSpec* spec) {
-  WireReader reader(bytes);
-  while (reader.Next()) {
-    if (reader.type() != WireType::kBytes) continue;
-    switch (reader.field()) {
-      case 1:
-        spec->name = reader.bytes();
-        break;
-      case 2: {
-        int64_t version = spec->version.value_or(0);
-        RETURN_IF_ERROR(MergeVersion(reader.bytes(), &version));
-        spec->version = version;
-        spec->version_label.clear();
-        break;
-      }
-      case 3:
-        spec->signature_name = reader.bytes();
-        break;
-      case 4:
-        spec->version_label = reader.bytes();
-        spec->version.reset();
-        break;
-      default:
-        break;
-    }
-  }
-  return reader.ok() ? absl::OkStatus() : Malformed("tensorflow.serving.ModelSpec");
-}
-
 absl::Status CheckName(const tensor::ModelSpec& spec) {
   return spec.name.empty() ? absl::InvalidArgumentError("ModelSpec has no name specified.")
                            : absl::OkStatus();
 }
 
-// One entry of the map of inputs; the tensor is not yet looked at, as a later entry may replace it.
-struct Entry {
-  std::string_view name;
-  std::string_view value;
-  std::vector<std::string_view> more;  // When the value came again: protobuf merges them.
-  size_t place = 0;                    // In the request.
-};
+using Entry = WalkedPredict::Entry;
 
 absl::StatusOr<Entry> WalkEntry(std::string_view bytes) {
   Entry entry;
@@ -123,24 +88,36 @@ absl::StatusOr<DecodedTensor> DecodeEntry(const Entry& entry, DecodeBudget* budg
   return DecodeTensor(pieces, budget);
 }
 
-absl::Status DecodeInputs(const std::vector<Entry>& entries, tensor::PredictRequest* request) {
-  DecodeBudget budget;
-  request->inputs.reserve(entries.size());
-  for (const Entry& entry : entries) {
-    absl::StatusOr<DecodedTensor> tensor = DecodeEntry(entry, &budget);
-    if (!tensor.ok()) {
-      return base::WithContext(tensor.status(),
-                               base::Cat("tensor parsing error: ", entry.name, ": "));
-    }
-    request->inputs.push_back({entry.name, tensor->view});
-    if (tensor->owned.dtype != tensor::DType::kInvalid) {
-      request->decoded.push_back(std::move(tensor->owned));
+}  // namespace
+
+absl::Status MergeModelSpec(std::string_view bytes, tensor::ModelSpec* spec) {
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.type() != WireType::kBytes) continue;
+    switch (reader.field()) {
+      case 1:
+        spec->name = reader.bytes();
+        break;
+      case 2: {
+        int64_t version = spec->version.value_or(0);
+        RETURN_IF_ERROR(MergeVersion(reader.bytes(), &version));
+        spec->version = version;
+        spec->version_label.clear();
+        break;
+      }
+      case 3:
+        spec->signature_name = reader.bytes();
+        break;
+      case 4:
+        spec->version_label = reader.bytes();
+        spec->version.reset();
+        break;
+      default:
+        break;
     }
   }
-  return absl::OkStatus();
+  return reader.ok() ? absl::OkStatus() : Malformed("tensorflow.serving.ModelSpec");
 }
-
-}  // namespace
 
 absl::StatusOr<tensor::ModelSpec> ParseModelSpec(std::string_view bytes) {
   tensor::ModelSpec spec;
@@ -149,9 +126,8 @@ absl::StatusOr<tensor::ModelSpec> ParseModelSpec(std::string_view bytes) {
   return spec;
 }
 
-absl::StatusOr<tensor::PredictRequest> ParsePredict(std::string_view body) {
-  tensor::PredictRequest request;
-  std::vector<Entry> entries;
+absl::StatusOr<WalkedPredict> WalkPredict(std::string_view body) {
+  WalkedPredict walked;
   bool has_spec = false;
   WireReader reader(body);
   while (reader.Next()) {
@@ -159,17 +135,17 @@ absl::StatusOr<tensor::PredictRequest> ParsePredict(std::string_view body) {
     switch (reader.field()) {
       case 1:
         has_spec = true;
-        RETURN_IF_ERROR(MergeModelSpec(reader.bytes(), &request.spec));
+        RETURN_IF_ERROR(MergeModelSpec(reader.bytes(), &walked.spec));
         break;
       case 2:
-        RETURN_IF_ERROR(AddEntry(reader.bytes(), &entries));
+        RETURN_IF_ERROR(AddEntry(reader.bytes(), &walked.entries));
         break;
       case 3:
-        if (request.output_filter.size() == limits::kInputsMax) {
+        if (walked.output_filter.size() == limits::kInputsMax) {
           return absl::InvalidArgumentError(
               base::Cat("output_filter names more than ", limits::kInputsMax, " outputs"));
         }
-        request.output_filter.push_back(reader.bytes());
+        walked.output_filter.push_back(reader.bytes());
         break;
       default:
         break;
@@ -177,10 +153,34 @@ absl::StatusOr<tensor::PredictRequest> ParsePredict(std::string_view body) {
   }
   if (!reader.ok()) return Malformed("tensorflow.serving.PredictRequest");
   if (!has_spec) return absl::InvalidArgumentError("Missing ModelSpec");
-  RETURN_IF_ERROR(CheckName(request.spec));
-  KeepLast(&entries);
-  RETURN_IF_ERROR(DecodeInputs(entries, &request));
+  RETURN_IF_ERROR(CheckName(walked.spec));
+  KeepLast(&walked.entries);
+  return walked;
+}
+
+absl::StatusOr<tensor::PredictRequest> DecodePredict(WalkedPredict walked) {
+  tensor::PredictRequest request;
+  request.spec = std::move(walked.spec);
+  request.output_filter = std::move(walked.output_filter);
+  DecodeBudget budget;
+  request.inputs.reserve(walked.entries.size());
+  for (const Entry& entry : walked.entries) {
+    absl::StatusOr<DecodedTensor> tensor = DecodeEntry(entry, &budget);
+    if (!tensor.ok()) {
+      return base::WithContext(tensor.status(),
+                               base::Cat("tensor parsing error: ", entry.name, ": "));
+    }
+    request.inputs.push_back({entry.name, tensor->view});
+    if (tensor->owned.dtype != tensor::DType::kInvalid) {
+      request.decoded.push_back(std::move(tensor->owned));
+    }
+  }
   return request;
+}
+
+absl::StatusOr<tensor::PredictRequest> ParsePredict(std::string_view body) {
+  ASSIGN_OR_RETURN(WalkedPredict walked, WalkPredict(body));
+  return DecodePredict(std::move(walked));
 }
 
 }  // namespace tensord::wire

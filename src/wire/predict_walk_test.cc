@@ -424,5 +424,20 @@ TEST(ParseModelSpec, ReadsASpecAlone) {
   EXPECT_EQ(Text(ParseModelSpec("").status()), "ModelSpec has no name specified.");
 }
 
+TEST(WalkPredict, LooksIntoNoTensor) {
+  tf::serving::PredictRequest request;
+  request.mutable_model_spec()->set_name("m");
+  tf::TensorProto& x = (*request.mutable_inputs())["x"];
+  x.set_dtype(tf::DT_FLOAT);
+  x.set_tensor_content("odd");
+  const std::string body = request.SerializeAsString();
+  absl::StatusOr<WalkedPredict> walked = WalkPredict(body);
+  ASSERT_TRUE(walked.ok()) << walked.status();
+  EXPECT_EQ(walked->spec.name, "m");
+  const absl::Status status = DecodePredict(*std::move(walked)).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(base::Message(status)), ::testing::StartsWith("tensor parsing error: x"));
+}
+
 }  // namespace
 }  // namespace tensord::wire

@@ -354,6 +354,32 @@ TEST_F(LoopTest, RunsThatAreNoneAreAnsweredWithReasons) {
   EXPECT_TRUE(absl::IsInvalidArgument(One().status));
 }
 
+TEST_F(LoopTest, SignaturesThatTakeTheSameInputsRunAsOne) {
+  Start(EchoModel());
+  Load();
+  channel::Run run = MakeRun(1, 3);
+  run.more_signatures = {1, 0};
+  Send(channel::RunRecord{{run}});
+  const channel::Completion done = One();
+  ASSERT_TRUE(done.status.ok()) << done.status;
+  EXPECT_THAT(done.outputs, SizeIs(3));
+}
+
+TEST_F(LoopTest, SignaturesThatCannotRunTogetherAreAnsweredWithReasons) {
+  engine::FakeModelSpec model = EchoModel();
+  model.signatures[1].inputs[0].tensor_name = "elsewhere:0";
+  Start(std::move(model));
+  Load();
+  channel::Run run = MakeRun(1, 3);
+  run.more_signatures = {7};
+  Send(channel::RunRecord{{run}});
+  EXPECT_THAT(std::string(base::Message(One().status)), HasSubstr("no signature number 7"));
+  run = MakeRun(2, 3);
+  run.more_signatures = {1};
+  Send(channel::RunRecord{{run}});
+  EXPECT_THAT(std::string(base::Message(One().status)), HasSubstr("do not take the same inputs"));
+}
+
 TEST_F(LoopTest, StopFinishesWhatCameBefore) {
   Start(EchoModel());
   Load();

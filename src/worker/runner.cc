@@ -30,6 +30,12 @@ Layout LayOut(std::span<const engine::OutputInfo> outputs) {
   return layout;
 }
 
+bool SameFeeds(const std::vector<tensor::Endpoint>& a, const std::vector<tensor::Endpoint>& b) {
+  return std::ranges::equal(a, b, [](const tensor::Endpoint& x, const tensor::Endpoint& y) {
+    return x.tensor_name == y.tensor_name;
+  });
+}
+
 channel::TensorDescriptor Describe(const engine::OutputInfo& output, uint64_t offset) {
   return {.dtype = output.dtype, .shape = output.shape, .offset = offset, .bytes = output.bytes};
 }
@@ -40,13 +46,37 @@ Runner::Runner(engine::Model* model, const channel::MappedSegment* request,
                const channel::MappedSegment* response)
     : model_(model), request_(request), response_(response), clock_(base::MonotonicClock()) {}
 
+// Each signature of the run exists and takes the inputs of the first.
+absl::Status Runner::CheckSignatures(const channel::Run& run) const {
+  const tensor::SignatureList& signatures = model_->signatures();
+  const auto missing = [](uint32_t number) {
+    return absl::InvalidArgumentError(base::Cat("there is no signature number ", number));
+  };
+  if (run.signature >= signatures.size()) return missing(run.signature);
+  const tensor::Signature& first = signatures[run.signature];
+  for (const uint32_t more : run.more_signatures) {
+    if (more >= signatures.size()) return missing(more);
+    if (!SameFeeds(first.inputs, signatures[more].inputs)) {
+      return absl::InvalidArgumentError(base::Cat("signatures '", first.name, "' and '",
+                                                  signatures[more].name,
+                                                  "' do not take the same inputs"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::unique_ptr<engine::Result> Runner::RunModel(const channel::Run& run,
+                                                 std::span<const tensor::TensorView> inputs) const {
+  const int first = static_cast<int>(run.signature);
+  if (run.more_signatures.empty()) return model_->Run(first, inputs);
+  std::vector<int> all = {first};
+  for (const uint32_t more : run.more_signatures) all.push_back(static_cast<int>(more));
+  return model_->RunTogether(all, inputs);
+}
+
 absl::StatusOr<std::vector<tensor::TensorView>> Runner::ReadInputs(
     const channel::Run& run, const channel::MappedSegment& segment) const {
-  const tensor::SignatureList& signatures = model_->signatures();
-  if (run.signature >= signatures.size()) {
-    return absl::InvalidArgumentError(base::Cat("there is no signature number ", run.signature));
-  }
-  const tensor::Signature& signature = signatures[run.signature];
+  const tensor::Signature& signature = model_->signatures()[run.signature];
   if (run.inputs.size() != signature.inputs.size()) {
     return absl::InvalidArgumentError(base::Cat("signature '", signature.name, "' has ",
                                                 signature.inputs.size(), " inputs; ",
@@ -65,6 +95,8 @@ absl::StatusOr<std::vector<tensor::TensorView>> Runner::ReadInputs(
 channel::Completion Runner::Make(const channel::Run& run, OwnSegments* own) {
   channel::Completion completion;
   completion.id = run.id;
+  completion.status = CheckSignatures(run);
+  if (!completion.status.ok()) return completion;
   const absl::StatusOr<std::vector<tensor::TensorView>> inputs =
       ReadInputs(run, own->request != nullptr ? *own->request : *request_);
   const absl::StatusOr<std::span<std::byte>> region =
@@ -74,7 +106,7 @@ channel::Completion Runner::Make(const channel::Run& run, OwnSegments* own) {
   if (!completion.status.ok()) return completion;
 
   const absl::Time begun = clock_.Now();
-  std::unique_ptr<engine::Result> result = model_->Run(static_cast<int>(run.signature), *inputs);
+  std::unique_ptr<engine::Result> result = RunModel(run, *inputs);
   completion.run_nanoseconds =
       static_cast<uint64_t>(absl::ToInt64Nanoseconds(clock_.Now() - begun));
   completion.status = result->status();

@@ -50,6 +50,9 @@ class Runner {
     std::vector<tensor::Buffer> copies;
   };
 
+  absl::Status CheckSignatures(const channel::Run& run) const;
+  std::unique_ptr<engine::Result> RunModel(const channel::Run& run,
+                                           std::span<const tensor::TensorView> inputs) const;
   absl::StatusOr<std::vector<tensor::TensorView>> ReadInputs(
       const channel::Run& run, const channel::MappedSegment& segment) const;
   void Place(const channel::Run& run, std::span<std::byte> region,

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "tensor/string_layout.h"
 #include "wire/json/cursor.h"
+#include "wire/json/examples.h"
 #include "wire/json/print.h"
 #include "wire/json/request.h"
 
@@ -42,6 +43,9 @@ void CheckTensor(const tensor::TensorView& tensor) {
 void Try(std::string_view letters, std::string_view body) {
   const auto json = wire::ScanJsonRequest(body);
   if (!json.ok()) return;
+  if (const auto examples = wire::JsonExamples(*json); examples.ok()) {
+    CheckTensor(examples->view());
+  }
   const tensor::Signature signature = SignatureOf(letters);  // Outlives the request.
   const auto request = wire::JsonTensors(*json, signature);
   if (!request.ok()) return;

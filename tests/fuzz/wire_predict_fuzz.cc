@@ -10,9 +10,11 @@
 
 #include "base/check.h"
 #include "tensor/string_layout.h"
+#include "tensord/classification.pb.h"
 #include "tensord/predict.pb.h"
 #include "wire/bind.h"
 #include "wire/cold.h"
+#include "wire/examples.h"
 #include "wire/predict_encode.h"
 #include "wire/predict_walk.h"
 #include "wire/signatures.h"
@@ -81,6 +83,22 @@ void TrySignatures(std::string_view bytes) {
   TENSORD_CHECK(wire::PrintModelMetadata(spec, bytes).ok());
 }
 
+// As many examples as protobuf finds, or as many as there are rows.
+void TryExamples(std::string_view body) {
+  (void)wire::WalkMultiInference(body).ok();
+  const auto request = wire::WalkInference(body);
+  if (!request.ok()) return;
+  const auto examples = wire::ReadExamples(request->input);
+  if (!examples.ok()) return;
+  CheckTensor(examples->view());
+  tensorflow::serving::ClassificationRequest official;
+  if (!official.ParseFromArray(body.data(), static_cast<int>(body.size()))) return;
+  const auto& input = official.input();
+  const int count = input.has_example_list() ? input.example_list().examples_size()
+                                             : input.example_list_with_context().examples_size();
+  TENSORD_CHECK(examples->shape.dim(0) == count);
+}
+
 }  // namespace
 }  // namespace tensord
 
@@ -88,6 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   tensord::TryPredict(bytes);
   tensord::TrySignatures(bytes);
+  tensord::TryExamples(bytes);
   (void)tensord::wire::ParseGetModelMetadataRequest(bytes).ok();
   (void)tensord::wire::ParseGetModelStatusRequest(bytes).ok();
   (void)tensord::wire::ParseReloadConfigRequest(bytes).ok();

@@ -105,6 +105,79 @@ def half_plus_two_signatures(serialized, x, y, y2, y3):
     }
 
 
+def examples(path):
+    """Signatures over one tensor of tf.Examples: name to outputs and declared method."""
+    v1 = tf.compat.v1
+    graph = v1.Graph()
+    with graph.as_default(), v1.Session(graph=graph) as session:
+        serialized = v1.placeholder(tf.string, [None], name="tf_example")
+        features = {
+            "x": v1.FixedLenFeature([1], tf.float32, default_value=[0.0]),
+            "shared": v1.FixedLenFeature([1], tf.float32, default_value=[0.0]),
+            "n": v1.FixedLenFeature([1], tf.int64, default_value=[0]),
+            "word": v1.FixedLenFeature([1], tf.string, default_value=[b""]),
+        }
+        signatures = example_signatures(serialized, v1.parse_example(serialized, features))
+        builder = v1.saved_model.Builder(str(path / "1"))
+        builder.add_meta_graph_and_variables(session, ["serve"], signature_def_map=signatures)
+        builder.save()
+
+
+def example_signatures(serialized, parsed):
+    v1 = tf.compat.v1
+    x, shared, word = parsed["x"], parsed["shared"], parsed["word"]
+    scores = tf.concat([x, shared], 1)
+    classes = tf.concat([word, tf.strings.join([word, "?"])], 1)
+    flat = tf.squeeze(x + shared, 1)
+    number = tf.cast(parsed["n"], tf.float32)
+    other = v1.placeholder(tf.string, [None], name="other")
+    one = {"inputs": serialized}
+    table = {
+        "serving_default": (one, {"classes": classes, "scores": scores}, "classify"),
+        "classes_only": (one, {"classes": classes}, "classify"),
+        "scores_only": (one, {"scores": scores}, "classify"),
+        "scores_and_more": (one, {"scores": scores, "more": flat}, "classify"),
+        "scores_of_rank_1": (one, {"scores": flat}, "classify"),
+        "scores_of_int64": (one, {"scores": parsed["n"]}, "classify"),
+        "scores_of_other_rows": (one, {"scores": tf.concat([x, x], 0)}, "classify"),
+        "classes_of_rank_1": (one, {"classes": tf.squeeze(word, 1)}, "classify"),
+        "classes_of_floats": (one, {"classes": x}, "classify"),
+        "classes_of_other_rows": (one, {"classes": tf.concat([word, word], 0)}, "classify"),
+        "widths_differ": (one, {"classes": classes, "scores": x}, "classify"),
+        "bytes": (one, {"classes": tf.fill(tf.shape(x), b"\xff\xfe")}, "classify"),
+        "three_outputs": (one, {"classes": classes, "scores": x, "c": x}, "classify"),
+        "no_classes": (one, {"y": x}, "classify"),
+        "named_x": ({"x": serialized}, {"scores": x, "outputs": x}, "classify"),
+        "two_inputs": ({"inputs": serialized, "b": other}, {"scores": x}, "classify"),
+        "regress": (one, {"outputs": flat}, "regress"),
+        "regress_column": (one, {"outputs": x + shared}, "regress"),
+        "regress_number": (one, {"outputs": number}, "regress"),
+        "regress_wide": (one, {"outputs": scores}, "regress"),
+        "regress_int64": (one, {"outputs": tf.squeeze(parsed["n"], 1)}, "regress"),
+        "regress_other_rows": (one, {"outputs": tf.concat([flat, flat], 0)}, "regress"),
+        "regress_scalar": (one, {"outputs": tf.reduce_sum(x)}, "regress"),
+        "regress_named_y": (one, {"y": flat}, "regress"),
+        "regress_two": (one, {"outputs": flat, "more": flat}, "regress"),
+        "regress_of_x": ({"x": serialized}, {"outputs": flat}, "regress"),
+        "regress_elsewhere": (
+            {"inputs": other},
+            {"outputs": tf.strings.to_number(other)},
+            "regress",
+        ),
+        "regress_floats": ({"inputs": x}, {"outputs": x}, "regress"),
+        "unusual": (one, {"outputs": flat}, "unusual"),
+    }
+    info = v1.saved_model.build_tensor_info
+    return {
+        name: v1.saved_model.build_signature_def(
+            {k: info(t) for k, t in inputs.items()},
+            {k: info(t) for k, t in outputs.items()},
+            f"tensorflow/serving/{method}",
+        )
+        for name, (inputs, outputs, method) in table.items()
+    }
+
+
 def half(path):
     for version, addend in ((1, 2.0), (2, 3.0), (3, 2.0)):
         module = tf.Module()
@@ -191,6 +264,54 @@ def echo(path):
         for dtype in ECHO_DTYPES
     }
     signatures["serving_default"] = signatures["float32"]
+    save(path, 1, signatures)
+
+
+def mixed(path):
+    """What REST has to tell apart: signatures of several inputs of any shape, or of none."""
+
+    def open_inputs(**dtypes):
+        return [tf.TensorSpec(None, dtype, name) for name, dtype in dtypes.items()]
+
+    def copies(**inputs):
+        return {f"{name}_out": tf.identity(value) for name, value in inputs.items()}
+
+    text = open_inputs(s=tf.string)
+    number = open_inputs(i=tf.int32)
+    floats = open_inputs(f=tf.float32)
+    signatures = {
+        "four": (
+            lambda d, f, i, s: copies(d=d, f=f, i=i, s=s),
+            open_inputs(d=tf.float64, f=tf.float32, i=tf.int32, s=tf.string),
+        ),
+        "three": (
+            lambda b, i, s: copies(b=b, i=i, s=s),
+            open_inputs(b=tf.string, i=tf.int32, s=tf.string),
+        ),
+        "two": (lambda i, f: copies(f=f, i=i), open_inputs(i=tf.int32, f=tf.float32)),
+        "none": (lambda: {"y": tf.constant([1.5, 2.5])}, ()),
+        "bytes": (lambda s: {"tok": tf.identity(s), "tok_bytes": tf.identity(s)}, text),
+        "bytes_only": (lambda s: {"tok_bytes": tf.identity(s)}, text),
+        "one_int": (lambda i: {"y": tf.identity(i)}, number),
+        "one_float": (lambda f: {"y": tf.identity(f)}, floats),
+        "one_string": (lambda s: {"y": tf.identity(s)}, text),
+        "complex": (lambda f: {"y": tf.complex(f, f)}, floats),
+        "rows_differ": (
+            lambda i: {"a": tf.identity(i), "b": tf.concat([i, i], 0)},
+            [vector(tf.int32, "i")],
+        ),
+        "empty": (lambda i: {"a": i[:0], "b": i[:0]}, [vector(tf.int32, "i")]),
+        "five": (
+            lambda i: {
+                "bool": tf.cast(i, tf.bool),
+                "double": tf.cast(i, tf.float64) / 3,
+                "grid": tf.stack([i, i * 2], 1),
+                "int64": tf.cast(i, tf.int64) * 10**10,
+                "text": tf.strings.as_string(i),
+            },
+            [vector(tf.int32, "i")],
+        ),
+    }
     save(path, 1, signatures)
 
 
@@ -363,11 +484,13 @@ MAKERS = {
         lookup,
         counter,
         echo,
+        mixed,
         odd,
         const_out,
         scalar_out,
         seqsum,
         rank2,
+        examples,
         defaults,
         slow_ms,
         sleep_ms,

@@ -11,11 +11,13 @@ MODELS = [
     "lookup",  # A vocabulary in an asset file.
     "counter",  # A variable that its signatures change.
     "echo",  # One signature a dtype.
+    "mixed",  # Identities of several inputs, and outputs of several shapes.
     "odd",  # Constant vectors of numbers that are hard to print.
     "const_out",  # An output without the batch dim.
     "scalar_out",  # An output of rank 0.
     "seqsum",  # Row sums and means, where padding would show.
     "rank2",  # A kernel that insists on rank 2.
+    "examples",  # Classify and regress signatures of every form, right and wrong.
     "defaults",  # An input with a default in the signature.
     "slow_ms",  # Busy for as long as it is told.
     "sleep_ms",  # Likewise, asleep (needs the op library).

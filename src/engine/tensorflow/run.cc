@@ -3,6 +3,7 @@
 
 #include "engine/tensorflow/run.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -145,7 +146,7 @@ class TensorFlowResult : public Result {
     if (hold_->held()) kept_->store(true, std::memory_order_relaxed);
   }
 
-  // Makes the feeds, runs, and looks at what came out.
+  // Makes the feeds, runs, and looks at what came out, which goes behind what is there already.
   absl::Status Run(const SessionHandle& session, const TF_Buffer* run_options,
                    const BoundSignature& bound, std::span<const tensor::TensorView> inputs) {
     RETURN_IF_ERROR(bound.broken);
@@ -154,16 +155,17 @@ class TensorFlowResult : public Result {
     for (const tensor::TensorView& input : inputs) {
       RETURN_IF_ERROR(feeds.Add(input, copies, hold_));
     }
-    tensors_.assign(bound.fetches.size(), nullptr);
+    const size_t before = tensors_.size();
+    tensors_.resize(before + bound.fetches.size());
     const StatusPointer status = NewStatus(*api_);
     api_->TF_SessionRun(session.session, run_options, bound.feeds.data(), feeds.data(),
-                        static_cast<int>(bound.feeds.size()), bound.fetches.data(), tensors_.data(),
-                        static_cast<int>(bound.fetches.size()), nullptr, 0, nullptr, status.get());
+                        static_cast<int>(bound.feeds.size()), bound.fetches.data(),
+                        tensors_.data() + before, static_cast<int>(bound.fetches.size()), nullptr,
+                        0, nullptr, status.get());
     RETURN_IF_ERROR(ToStatus(*api_, status.get()));
-    for (size_t i = 0; i < tensors_.size(); ++i) {
-      absl::StatusOr<OutputInfo> info = Inspect(*api_, tensors_[i]);
+    for (size_t i = 0; i < bound.fetches.size(); ++i) {
+      absl::StatusOr<OutputInfo> info = Inspect(*api_, tensors_[before + i]);
       if (!info.ok()) {
-        infos_.clear();
         return base::WithContext(info.status(),
                                  base::Cat("output '", bound.fetched_names[i], "': "));
       }
@@ -172,7 +174,10 @@ class TensorFlowResult : public Result {
     return absl::OkStatus();
   }
 
-  void set_status(absl::Status status) { status_ = std::move(status); }
+  void set_status(absl::Status status) {
+    status_ = std::move(status);
+    if (!status_.ok()) infos_.clear();
+  }
 
  private:
   const TensorFlowApi* const api_;
@@ -217,6 +222,40 @@ std::unique_ptr<Result> TensorFlowModel::Run(int signature,
   auto result = std::make_unique<TensorFlowResult>(session_.api, &copies_inputs_);
   const BoundSignature& bound = bound_[static_cast<size_t>(signature)];
   result->set_status(result->Run(session_, run_options_, bound, inputs));
+  return result;
+}
+
+// Each new set makes the session prune, optimise and compile a graph that it then keeps.
+bool TensorFlowModel::MayFetchTogether(std::vector<int> signatures) {
+  std::ranges::sort(signatures);
+  const base::MutexLock lock(&mu_);
+  if (together_.contains(signatures)) return true;
+  if (together_.size() == limits::kFetchListsMax) return false;
+  together_.insert(std::move(signatures));
+  return true;
+}
+
+std::unique_ptr<Result> TensorFlowModel::RunTogether(std::span<const int> signatures,
+                                                     std::span<const tensor::TensorView> inputs) {
+  auto result = std::make_unique<TensorFlowResult>(session_.api, &copies_inputs_);
+  if (!MayFetchTogether({signatures.begin(), signatures.end()})) {
+    absl::Status status;
+    for (size_t i = 0; i < signatures.size() && status.ok(); ++i) {
+      status =
+          result->Run(session_, run_options_, bound_[static_cast<size_t>(signatures[i])], inputs);
+    }
+    result->set_status(std::move(status));
+    return result;
+  }
+  BoundSignature all = bound_[static_cast<size_t>(signatures.front())];
+  for (const int signature : signatures.subspan(1)) {
+    const BoundSignature& more = bound_[static_cast<size_t>(signature)];
+    if (all.broken.ok()) all.broken = more.broken;
+    all.fetches.insert(all.fetches.end(), more.fetches.begin(), more.fetches.end());
+    all.fetched_names.insert(all.fetched_names.end(), more.fetched_names.begin(),
+                             more.fetched_names.end());
+  }
+  result->set_status(result->Run(session_, run_options_, all, inputs));
   return result;
 }
 

@@ -5,10 +5,13 @@
 
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "engine/engine.h"
 #include "engine/tensorflow/c_api.h"
 #include "engine/tensorflow/runtime.h"
@@ -62,14 +65,22 @@ class TensorFlowModel : public Model {
   const std::string& stateful_reason() const override { return parts_.stateful_reason; }
   void Describe(ModelInfo* info) const override;
   std::unique_ptr<Result> Run(int signature, std::span<const tensor::TensorView> inputs) override;
+  std::unique_ptr<Result> RunTogether(std::span<const int> signatures,
+                                      std::span<const tensor::TensorView> inputs) override;
 
  private:
+  bool MayFetchTogether(std::vector<int> signatures);
+
   const SessionHandle session_;
   const ModelParts parts_;
   const std::vector<BoundSignature> bound_;
   TF_Buffer* const run_options_;  // Null for the defaults.
   // Set once by any run's end, read by every run; only ever goes from false to true.
   std::atomic<bool> copies_inputs_;
+
+  base::Mutex mu_;
+  // The sets of signatures that ran as one, each sorted.
+  std::set<std::vector<int>> together_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tensord::engine

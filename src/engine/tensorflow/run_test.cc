@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "tensor/string_layout.h"
 
@@ -323,6 +324,51 @@ TEST_F(RunTest, ASignatureThatNamesNoTensorOfTheGraphSaysSo) {
   Make(tensor::DType::kFloat);
   const absl::Status status = Run(Floats({1}), 1)->status();
   EXPECT_THAT(std::string(base::Message(status)), HasSubstr("no tensor 'y:7'"));
+}
+
+TEST_F(RunTest, SignaturesTogetherAreOneRunWithAllTheirOutputs) {
+  Make(tensor::DType::kFloat);
+  int runs = 0;
+  fake_.run = [&](TF_Tensor* const* inputs, TF_Tensor** outputs, TF_Status*) {
+    ++runs;
+    for (int i = 0; i < 2; ++i) outputs[i] = NewTensor(1, inputs[0]->dims.data(), 1, nullptr, 16);
+  };
+  const tensor::Tensor x = Floats({4});
+  const tensor::TensorView view = x.view();
+  const int signatures[] = {0, 0};
+  const auto result = model_->RunTogether(signatures, {&view, 1});
+  ASSERT_TRUE(result->status().ok()) << result->status();
+  EXPECT_EQ(result->outputs().size(), 2u);
+  EXPECT_EQ(runs, 1);
+  const int broken[] = {0, 1};
+  EXPECT_THAT(std::string(base::Message(model_->RunTogether(broken, {&view, 1})->status())),
+              HasSubstr("no tensor 'y:7'"));
+}
+
+TEST_F(RunTest, SetsOfSignaturesBeyondTheLimitRunOneByOne) {
+  Make(tensor::DType::kFloat);
+  int runs = 0;
+  size_t fetched = 0;
+  fake_.run = [&](TF_Tensor* const* inputs, TF_Tensor** outputs, TF_Status*) {
+    ++runs;
+    for (size_t i = 0; i < fetched; ++i) {
+      outputs[i] = NewTensor(1, inputs[0]->dims.data(), 1, nullptr, 16);
+    }
+  };
+  const tensor::Tensor x = Floats({4});
+  const tensor::TensorView view = x.view();
+  for (fetched = 1; fetched <= limits::kFetchListsMax; ++fetched) {
+    const std::vector<int> signatures(fetched, 0);
+    ASSERT_TRUE(model_->RunTogether(signatures, {&view, 1})->status().ok());
+  }
+  EXPECT_EQ(runs, static_cast<int>(limits::kFetchListsMax));
+  runs = 0;
+  fetched = 1;
+  const std::vector<int> one_more(limits::kFetchListsMax + 1, 0);
+  const auto result = model_->RunTogether(one_more, {&view, 1});
+  ASSERT_TRUE(result->status().ok()) << result->status();
+  EXPECT_EQ(result->outputs().size(), one_more.size());
+  EXPECT_EQ(runs, static_cast<int>(one_more.size()));
 }
 
 TEST_F(RunTest, TensorsWithoutElementsHaveAPlaceAllTheSame) {

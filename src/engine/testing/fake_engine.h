@@ -69,6 +69,20 @@ class FakeModel : public Model {
     return std::make_unique<FakeResult>(spec_.run(signature, inputs), spec_.passes_inputs_through,
                                         spec_.keeps_inputs);
   }
+  std::unique_ptr<Result> RunTogether(std::span<const int> signatures,
+                                      std::span<const tensor::TensorView> inputs) override {
+    absl::StatusOr<std::vector<tensor::Tensor>> all = std::vector<tensor::Tensor>();
+    for (const int signature : signatures) {
+      absl::StatusOr<std::vector<tensor::Tensor>> outputs = spec_.run(signature, inputs);
+      if (!outputs.ok()) {
+        all = outputs.status();
+        break;
+      }
+      for (tensor::Tensor& output : *outputs) all->push_back(std::move(output));
+    }
+    return std::make_unique<FakeResult>(std::move(all), spec_.passes_inputs_through,
+                                        spec_.keeps_inputs);
+  }
 
  private:
   const FakeModelSpec spec_;

@@ -8,6 +8,13 @@
 
 namespace tensord::front {
 
+tensor::ModelSpec SpecOf(const wire::RestRoute& route, std::string_view signature_name) {
+  return {.name = route.model,
+          .version = route.version,
+          .version_label = route.label,
+          .signature_name = std::string(signature_name)};
+}
+
 absl::StatusOr<std::shared_ptr<const Servable>> FindServable(const LoopContext& context,
                                                              const tensor::ModelSpec& spec,
                                                              Trace& trace) {
@@ -24,8 +31,9 @@ absl::StatusOr<std::shared_ptr<const Servable>> FindServable(const LoopContext& 
 absl::StatusOr<Target> FindTarget(const LoopContext& context, const tensor::ModelSpec& spec,
                                   SignatureWords words, Trace& trace) {
   ASSIGN_OR_RETURN(std::shared_ptr<const Servable> servable, FindServable(context, spec, trace));
-  const auto find =
-      words == SignatureWords::kGrpc ? wire::FindSignature : wire::FindSignatureForJson;
+  const auto find = words == SignatureWords::kGrpc   ? wire::FindSignature
+                    : words == SignatureWords::kRest ? wire::FindSignatureForJson
+                                                     : wire::FindInferenceSignature;
   ASSIGN_OR_RETURN(const int signature, find(servable->signatures, spec.signature_name));
   trace.signature = signature;
   return Target{.servable = std::move(servable), .signature = signature};

@@ -8,11 +8,16 @@
 #include "absl/status/statusor.h"
 #include "front/handlers/context.h"
 #include "tensor/request.h"
+#include "wire/rest_route.h"
 
 namespace tensord::front {
 
-// How to look a signature up: the protocols differ in the words and code of a miss.
-enum class SignatureWords : uint8_t { kGrpc, kRest };
+// How to look a signature up: the calls differ in the words and code of a miss.
+enum class SignatureWords : uint8_t {
+  kGrpc,       // Predict over gRPC.
+  kRest,       // Predict over REST.
+  kInference,  // Classify and Regress.
+};
 
 // The version and signature that a call is for. The shared_ptr keeps the version's data alive.
 struct Target {
@@ -23,6 +28,9 @@ struct Target {
     return servable->signatures[static_cast<size_t>(signature)];
   }
 };
+
+// What the URL of an inference call and the name in its body ask for.
+tensor::ModelSpec SpecOf(const wire::RestRoute& route, std::string_view signature_name);
 
 // INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION or UNAVAILABLE in the original's words, with
 // what exists behind them. What was asked for and what was found is noted in the trace: that is how

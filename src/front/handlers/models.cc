@@ -76,13 +76,6 @@ void ReplyRest(const LoopContext& context, Exchange& exchange, absl::StatusOr<st
   ReplyJsonError(exchange, body.status(), cors, RetryAfterOf(body.status(), {}));
 }
 
-tensor::ModelSpec SpecOf(const wire::RestRoute& route) {
-  return {.name = route.model,
-          .version = route.version,
-          .version_label = route.label,
-          .signature_name = {}};
-}
-
 }  // namespace
 
 void StatusGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
@@ -91,7 +84,7 @@ void StatusGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const 
 }
 
 void StatusRest(const LoopContext& context, Exchange& exchange, const wire::RestRoute& route) {
-  const auto list = ListVersions(context, exchange, SpecOf(route));
+  const auto list = ListVersions(context, exchange, SpecOf(route, /*signature_name=*/{}));
   ReplyRest(context, exchange,
             list.ok() ? wire::PrintModelStatus(*list) : absl::StatusOr<std::string>(list.status()));
 }
@@ -118,8 +111,9 @@ void MetadataGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, cons
 }
 
 void MetadataRest(const LoopContext& context, Exchange& exchange, const wire::RestRoute& route) {
-  ReplyRest(context, exchange,
-            Metadata(context, exchange, SpecOf(route), wire::PrintModelMetadata));
+  ReplyRest(
+      context, exchange,
+      Metadata(context, exchange, SpecOf(route, /*signature_name=*/{}), wire::PrintModelMetadata));
 }
 
 void ReloadGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,

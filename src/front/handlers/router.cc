@@ -14,6 +14,7 @@
 #include "front/handlers/authorize.h"
 #include "front/handlers/criticality.h"
 #include "front/handlers/health.h"
+#include "front/handlers/inference.h"
 #include "front/handlers/models.h"
 #include "front/handlers/predict.h"
 #include "front/handlers/probes.h"
@@ -40,6 +41,10 @@ struct GrpcMethod {
 
 constexpr std::array kGrpcMethods = {
     GrpcMethod{"tensorflow.serving.PredictionService", "Predict", Method::kPredict, PredictGrpc},
+    GrpcMethod{"tensorflow.serving.PredictionService", "Classify", Method::kClassify, ClassifyGrpc},
+    GrpcMethod{"tensorflow.serving.PredictionService", "Regress", Method::kRegress, RegressGrpc},
+    GrpcMethod{"tensorflow.serving.PredictionService", "MultiInference", Method::kMultiInference,
+               MultiInferenceGrpc},
     GrpcMethod{"tensorflow.serving.PredictionService", "GetModelMetadata",
                Method::kGetModelMetadata, MetadataGrpc},
     GrpcMethod{"tensorflow.serving.ModelService", "GetModelStatus", Method::kGetModelStatus,
@@ -193,12 +198,7 @@ void Router::OnRest(std::shared_ptr<Exchange> exchange) {
       return Preflight(*exchange, cors());
     case wire::RestKind::kClassify:
     case wire::RestKind::kRegress:
-      return ReplyJsonError(
-          *exchange,
-          absl::UnimplementedError(
-              "this server does not answer :classify and :regress yet; call :predict with "
-              "serialized tf.Example strings as the signature's input"),
-          cors());
+      return InferenceRest(context_, std::move(exchange), route);
     case wire::RestKind::kBad:
       return ReplyJsonError(*exchange, route.error, cors());
     case wire::RestKind::kOutside:

@@ -22,6 +22,7 @@ namespace tensord::sched {
 // What a worker was asked to run.
 struct FakeRun {
   int signature = 0;
+  std::vector<int> more_signatures = {};
   int64_t rows = 0;   // Joined; 0 for scalars.
   size_t pieces = 0;  // Calls, and padding rows.
   absl::Time started;
@@ -60,6 +61,7 @@ class FakeWorker final : public fleet::Worker {
   void Submit(fleet::RunSpec spec, fleet::RunDone done) override {
     TENSORD_CHECK(Free() > 0);
     FakeRun run{.signature = spec.signature,
+                .more_signatures = spec.more_signatures,
                 .pieces = spec.inputs.empty() ? 0 : spec.inputs[0].size(),
                 .started = timers_.Now(),
                 .deadline = spec.deadline};

@@ -371,6 +371,10 @@ std::string_view Base64Member(std::string_view object) {
   return value.ok() && cursor.Peek() == '}' ? value->text : std::string_view();
 }
 
+absl::Status JsonFormatError(std::string_view text, std::string_view words) {
+  return absl::InvalidArgumentError(base::Cat("JSON Value: ", JsonExcerpt(text), " ", words));
+}
+
 std::string JsonExcerpt(std::string_view text) {
   constexpr size_t kBytesMax = 256;
   return text.size() <= kBytesMax ? std::string(text) : base::Cat(text.substr(0, kBytesMax), "...");

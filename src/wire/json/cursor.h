@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/status_macros.h"
 
 namespace tensord::wire {
 
@@ -108,7 +109,25 @@ bool IsJsonName(std::string_view quoted, std::string_view name);
 // REQUIRES: `object` was checked by a cursor.
 std::string_view Base64Member(std::string_view object);
 
+// Walks the members of an object whose names and commas were checked, and stands behind it then:
+// visit(name) takes the value.
+template <typename Visit>
+absl::Status ForEachJsonMember(JsonCursor* cursor, Visit visit) {
+  cursor->Take('{');
+  cursor->SkipSpace();
+  while (!cursor->Take('}')) {
+    ASSIGN_OR_RETURN(const std::string_view name, cursor->ReadName());
+    RETURN_IF_ERROR(visit(name));
+    cursor->SkipSpace();
+    if (cursor->Take(',')) cursor->SkipSpace();
+  }
+  return absl::OkStatus();
+}
+
 // At most 256 bytes of a value's text, for errors.
 std::string JsonExcerpt(std::string_view text);
+
+// INVALID_ARGUMENT "JSON Value: <excerpt> <words>".
+absl::Status JsonFormatError(std::string_view text, std::string_view words);
 
 }  // namespace tensord::wire

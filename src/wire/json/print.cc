@@ -219,6 +219,35 @@ absl::StatusOr<std::string> PrintPredictions(bool row_format,
   return out;
 }
 
+std::string PrintInference(const InferenceResult& result) {
+  std::string out;
+  PrettyWriter writer(&out);
+  writer.StartObject();
+  writer.Name("results");
+  const bool classes = result.method == InferenceMethod::kClassify;
+  writer.set_single_line(!classes);
+  writer.StartArray();
+  for (int64_t row = 0; row < result.rows; ++row) {
+    writer.set_single_line(true);
+    if (!classes) {
+      AppendReal(result.value(row, 0), writer.BeginValue());
+      continue;
+    }
+    writer.StartArray();
+    for (int64_t column = 0; column < result.columns; ++column) {
+      writer.StartArray();
+      writer.String(result.label(row, column));
+      AppendReal(result.value(row, column), writer.BeginValue());
+      writer.EndArray();
+    }
+    writer.EndArray();
+    writer.set_single_line(false);
+  }
+  writer.EndArray();
+  writer.EndObject();
+  return out;
+}
+
 std::string PrintError(std::string_view message) {
   std::string out;
   PrettyWriter writer(&out);

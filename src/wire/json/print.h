@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "tensor/tensor.h"
+#include "wire/inference.h"
 
 namespace tensord::wire {
 
@@ -18,6 +19,9 @@ namespace tensord::wire {
 // bytes are not its packed form (they come from a worker).
 absl::StatusOr<std::string> PrintPredictions(bool row_format,
                                              std::span<const tensor::NamedTensor> outputs);
+
+// The body of a REST classify or regress answer: {"results": [...]}.
+std::string PrintInference(const InferenceResult& result);
 
 // { "error": "..." }
 std::string PrintError(std::string_view message);

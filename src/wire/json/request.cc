@@ -20,10 +20,6 @@ using tensor::Endpoint;
 using tensor::Shape;
 using tensor::Signature;
 
-absl::Status FormatError(std::string_view text, std::string_view words) {
-  return absl::InvalidArgumentError(base::Cat("JSON Value: ", JsonExcerpt(text), " ", words));
-}
-
 // As absl::Status prints itself; the original nests errors this way.
 std::string CodeAndText(const absl::Status& status) {
   return base::Cat(
@@ -37,29 +33,18 @@ absl::Status TakeMember(std::string_view name, const JsonValue& value, bool* has
   if (!*has_signature && IsJsonName(name, "signature_name")) {
     *has_signature = true;
     if (value.kind != JsonKind::kString) {
-      return FormatError(value.text,
-                         "not formatted correctly. 'signature_name' key must be a string value.");
+      return JsonFormatError(
+          value.text, "not formatted correctly. 'signature_name' key must be a string value.");
     }
     request->signature_name = UnescapeJson(value.text);
   } else if (!request->instances.has_value() && IsJsonName(name, "instances")) {
     request->instances = value;
   } else if (!request->inputs.has_value() && IsJsonName(name, "inputs")) {
     request->inputs = value;
-  }
-  return absl::OkStatus();
-}
-
-// Walks the members of an object whose names and commas were checked, and stands behind it then:
-// visit(name) takes the value.
-template <typename Visit>
-absl::Status ForEachMember(JsonCursor* cursor, Visit visit) {
-  cursor->Take('{');
-  cursor->SkipSpace();
-  while (!cursor->Take('}')) {
-    ASSIGN_OR_RETURN(const std::string_view name, cursor->ReadName());
-    RETURN_IF_ERROR(visit(name));
-    cursor->SkipSpace();
-    if (cursor->Take(',')) cursor->SkipSpace();
+  } else if (!request->context.has_value() && IsJsonName(name, "context")) {
+    request->context = value;
+  } else if (!request->examples.has_value() && IsJsonName(name, "examples")) {
+    request->examples = value;
   }
   return absl::OkStatus();
 }
@@ -225,7 +210,7 @@ absl::Status RowReader::ReadObjectRow(JsonCursor* cursor) {
     return Misplaced("object", "list");
   }
   const char* const start = cursor->at();
-  RETURN_IF_ERROR(ForEachMember(
+  RETURN_IF_ERROR(ForEachJsonMember(
       cursor, [this, cursor](std::string_view name) { return ReadMember(name, cursor); }));
   const std::string_view object(start, static_cast<size_t>(cursor->at() - start));
   for (const Column& column : columns_) {
@@ -317,7 +302,7 @@ absl::StatusOr<tensor::PredictRequest> ReadColumns(const JsonValue& inputs,
   }
   std::vector<std::optional<JsonValue>> values(signature.inputs.size());
   JsonCursor cursor(inputs.text);
-  RETURN_IF_ERROR(ForEachMember(&cursor, [&](std::string_view name) -> absl::Status {
+  RETURN_IF_ERROR(ForEachJsonMember(&cursor, [&](std::string_view name) -> absl::Status {
     ASSIGN_OR_RETURN(const JsonValue value, Extent(&cursor));
     const std::string plain = UnescapeJson(name);
     const int index = signature.InputIndex(plain);
@@ -339,15 +324,16 @@ absl::StatusOr<tensor::PredictRequest> ReadColumns(const JsonValue& inputs,
 absl::Status CheckTensorKeys(const JsonRequest& request) {
   if (request.instances.has_value()) {
     if (request.inputs.has_value()) {
-      return FormatError(request.text,
-                         "Not formatted correctly expecting only one of 'inputs' or 'instances' "
-                         "keys to exist ");
+      return JsonFormatError(
+          request.text,
+          "Not formatted correctly expecting only one of 'inputs' or 'instances' "
+          "keys to exist ");
     }
     if (request.instances->kind != JsonKind::kArray) {
-      return FormatError(request.text, "Expecting 'instances' to be an list/array");
+      return JsonFormatError(request.text, "Expecting 'instances' to be an list/array");
     }
     if (request.instances->children == 0) {
-      return FormatError(request.text, "No values in 'instances' array");
+      return JsonFormatError(request.text, "No values in 'instances' array");
     }
   } else if (!request.inputs.has_value()) {
     return absl::InvalidArgumentError("Missing 'inputs' or 'instances' key");
@@ -420,7 +406,7 @@ absl::StatusOr<JsonRequest> Scan(std::string_view body, Care care) {
   const char* const start = cursor.at();
   if (cursor.Peek() != '{') {
     ASSIGN_OR_RETURN(const JsonValue value, cursor.ReadValue());
-    return FormatError(value.text, "Is not object");
+    return JsonFormatError(value.text, "Is not object");
   }
   cursor.Take('{');
   cursor.SkipSpace();

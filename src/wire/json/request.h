@@ -12,7 +12,7 @@
 #include "tensor/signature.h"
 #include "wire/json/cursor.h"
 
-// REST predict bodies, in two steps, because the numbers' types are known only once the signature
+// REST bodies, in two steps, because the numbers' types are known only once the signature
 // is: scan, look up the model and the signature, then read the tensors.
 namespace tensord::wire {
 
@@ -25,6 +25,8 @@ struct JsonRequest {
   std::string_view text;       // The whole object.
   std::optional<JsonValue> instances;
   std::optional<JsonValue> inputs;
+  std::optional<JsonValue> context;  // These two of classify and regress: see examples.h.
+  std::optional<JsonValue> examples;
   // Of so many lists, which may be large, only the brackets were looked at. JsonTensors reads them
   // strictly; who answers with another error first asks CheckSyntax.
   uint64_t unchecked_lists = 0;

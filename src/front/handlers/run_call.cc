@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "front/handlers/run_call.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "base/limits.h"
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "front/handlers/criticality.h"
+#include "front/handlers/reply.h"
+#include "front/handlers/request_log.h"
+#include "front/handlers/submit.h"
+#include "wire/chars.h"
+
+namespace tensord::front {
+namespace {
+
+// A failed run whose inputs did not fit the signature gets that said behind the runtime's words.
+absl::Status Explain(const PreparedCall& call, const absl::Status& status) {
+  if (status.ok() || call.bound.fits_signature) return status;
+  const std::string misfits = wire::DescribeMisfits(call.bound, call.target.definition());
+  return absl::Status(status.code(), base::Cat(base::Message(status), " (", misfits, ")"));
+}
+
+absl::StatusOr<std::string> BodyOf(const PreparedCall& call, const sched::CallResult& result) {
+  RETURN_IF_ERROR(Explain(call, result.status));
+  return call.encode(call, result);
+}
+
+// A sampled call and its answer go into the request log. gRPC's messages are there already.
+void LogGrpc(const PreparedCall& call, std::span<const std::byte> body, const std::string& answer) {
+  RequestLog& log = *call.target.servable->request_log;
+  if (!log.Sample()) return;
+  log.Write({.call = call.logged_as,
+             .request = std::string(wire::Chars(body.subspan(kGrpcPrefixBytes))),
+             .response = answer,
+             .answered = AnsweredSpec(*call.target.servable, call.target.signature)});
+}
+
+void LogRest(const PreparedCall& call, const sched::CallResult& result) {
+  RequestLog& log = *call.target.servable->request_log;
+  if (!log.Sample()) return;
+  absl::StatusOr<PreparedCall::Messages> messages = call.messages(call, result);
+  if (!messages.ok()) return;
+  log.Write({.call = call.logged_as,
+             .request = std::move(messages->request),
+             .response = std::move(messages->response),
+             .answered = AnsweredSpec(*call.target.servable, call.target.signature)});
+}
+
+Submission MakeSubmission(const std::shared_ptr<Exchange>& exchange,
+                          const std::shared_ptr<PreparedCall>& call, absl::Time deadline) {
+  Submission submission;
+  submission.servable = call->target.servable;
+  submission.exchange = exchange;
+  submission.request = call->request;
+  submission.call.signature = call->target.signature;
+  submission.call.more_signatures = call->more_signatures;
+  submission.call.inputs = call->bound.inputs;
+  submission.call.rows = call->bound.fits_signature ? call->bound.rows : -1;
+  submission.call.arrived = exchange->head().arrived;
+  submission.call.deadline = deadline;
+  // A value that is none was refused with the head.
+  submission.call.criticality =
+      CriticalityOf(exchange->head()).value_or(tensor::Criticality::kCritical);
+  return submission;
+}
+
+}  // namespace
+
+tensor::ModelSpec AnsweredSpec(const Servable& servable, int signature) {
+  return {.name = servable.model,
+          .version = servable.version,
+          .version_label = {},
+          .signature_name = servable.signatures[static_cast<size_t>(signature)].name};
+}
+
+void RunGrpcCall(std::shared_ptr<Exchange> exchange, const GrpcHead& head,
+                 absl::StatusOr<PreparedCall> prepared) {
+  if (!prepared.ok()) {
+    ReplyGrpc(*exchange, prepared.status(), {}, RetryAfterOf(prepared.status(), {}));
+    return;
+  }
+  const absl::Time arrived = exchange->head().arrived;
+  auto call = std::make_shared<PreparedCall>(*std::move(prepared));
+  Submission submission =
+      MakeSubmission(exchange, call, std::min(head.deadline, arrived + limits::kDeadlineDefault));
+  submission.call.retry = head.previous_attempts > 0;
+  submission.done = [exchange, call](const sched::CallResult& result) {
+    absl::StatusOr<std::string> body = BodyOf(*call, result);
+    if (body.ok()) LogGrpc(*call, exchange->body(), *body);
+    ReplyGrpc(*exchange, body.status(), body.ok() ? *std::move(body) : std::string(),
+              result.retry_after);
+  };
+  Submit(std::move(submission));
+}
+
+void RunRestCall(const LoopContext& context, std::shared_ptr<Exchange> exchange,
+                 absl::StatusOr<PreparedCall> prepared) {
+  const config::ServerOptions& options = *context.server->options;
+  const bool cors = options.rest_api_enable_cors_support;
+  if (!prepared.ok()) {
+    ReplyJsonError(*exchange, prepared.status(), cors, RetryAfterOf(prepared.status(), {}));
+    return;
+  }
+  auto call = std::make_shared<PreparedCall>(*std::move(prepared));
+  const absl::Duration limit = options.rest_api_timeout_in_ms > 0
+                                   ? absl::Milliseconds(options.rest_api_timeout_in_ms)
+                                   : limits::kDeadlineDefault;
+  Submission submission = MakeSubmission(exchange, call, exchange->head().arrived + limit);
+  submission.done = [exchange, call, cors](const sched::CallResult& result) {
+    absl::StatusOr<std::string> body = BodyOf(*call, result);
+    if (body.ok()) {
+      LogRest(*call, result);
+      ReplyJson(*exchange, *std::move(body), cors);
+    } else {
+      ReplyJsonError(*exchange, body.status(), cors, result.retry_after);
+    }
+  };
+  Submit(std::move(submission));
+}
+
+}  // namespace tensord::front

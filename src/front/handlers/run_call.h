@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/statusor.h"
+#include "front/exchange.h"
+#include "front/grpc.h"
+#include "front/handlers/context.h"
+#include "front/handlers/lookup.h"
+#include "sched/call.h"
+#include "tensor/request.h"
+#include "wire/bind.h"
+#include "wire/prediction_log.h"
+
+// The one road of every call that runs a model, whatever it asks for and in whichever protocol: the
+// handlers prepare it, this hands it to the queue and sends its answer.
+namespace tensord::front {
+
+// A call that passed every check, with what its run and its answer need.
+struct PreparedCall {
+  Target target;
+  std::vector<int> more_signatures = {};  // That run with the target's, as sched::Call says.
+  std::shared_ptr<const tensor::PredictRequest> request;  // Owns what `bound` points to.
+  wire::BoundCall bound;
+  // Makes the answer's body from the outputs of a run that was fine.
+  absl::AnyInvocable<absl::StatusOr<std::string>(const PreparedCall&, const sched::CallResult&)
+                         const>
+      encode;
+
+  // For the request log: the kind of call, and, where the client's messages were not these, what it
+  // and its answer are as serialized messages.
+  struct Messages {
+    std::string request;
+    std::string response;
+  };
+  wire::LoggedCall logged_as = wire::LoggedCall::kPredict;
+  absl::AnyInvocable<absl::StatusOr<Messages>(const PreparedCall&, const sched::CallResult&) const>
+      messages = {};
+};
+
+// Model, version and signature as an answer names them: a label is not echoed.
+tensor::ModelSpec AnsweredSpec(const Servable& servable, int signature);
+
+// Answers the exchange exactly once, now or when the model has run.
+// Lifetime: `context` outlives every exchange of its loop.
+void RunGrpcCall(std::shared_ptr<Exchange> exchange, const GrpcHead& head,
+                 absl::StatusOr<PreparedCall> prepared);
+void RunRestCall(const LoopContext& context, std::shared_ptr<Exchange> exchange,
+                 absl::StatusOr<PreparedCall> prepared);
+
+}  // namespace tensord::front
