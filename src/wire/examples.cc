@@ -25,6 +25,16 @@ absl::Status MissingName() {
   return absl::InvalidArgumentError("ModelSpec has no name specified.");
 }
 
+// Protobuf merges a message that comes in pieces; nobody sends many.
+absl::Status AddPiece(std::string_view bytes, std::vector<std::string_view>* pieces) {
+  if (pieces->size() == limits::kInputsMax) {
+    return absl::InvalidArgumentError(
+        base::Cat("the input comes in more than ", limits::kInputsMax, " pieces"));
+  }
+  pieces->push_back(bytes);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<InferenceTask> WalkTask(std::string_view bytes) {
   InferenceTask task;
   WireReader reader(bytes);
@@ -56,7 +66,7 @@ absl::StatusOr<Choice> ReadChoice(std::span<const std::string_view> input) {
       if (reader.type() != WireType::kBytes || field < 1 || field > 2) continue;
       if (field != choice.kind) choice.lists.clear();
       choice.kind = field;
-      choice.lists.push_back(reader.bytes());
+      RETURN_IF_ERROR(AddPiece(reader.bytes(), &choice.lists));
     }
     if (!reader.ok()) return Malformed("Input");
   }
@@ -92,7 +102,7 @@ absl::StatusOr<InferenceRequest> WalkInference(std::string_view body) {
       has_spec = true;
       RETURN_IF_ERROR(MergeModelSpec(reader.bytes(), &task.spec));
     } else if (reader.field() == 2) {
-      request.input.push_back(reader.bytes());
+      RETURN_IF_ERROR(AddPiece(reader.bytes(), &request.input));
     }
   }
   if (!reader.ok()) return Malformed("ClassificationRequest or RegressionRequest");
@@ -114,7 +124,7 @@ absl::StatusOr<InferenceRequest> WalkMultiInference(std::string_view body) {
       ASSIGN_OR_RETURN(InferenceTask task, WalkTask(reader.bytes()));
       request.tasks.push_back(std::move(task));
     } else if (reader.field() == 2) {
-      request.input.push_back(reader.bytes());
+      RETURN_IF_ERROR(AddPiece(reader.bytes(), &request.input));
     }
   }
   if (!reader.ok()) return Malformed("MultiInferenceRequest");

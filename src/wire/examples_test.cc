@@ -155,7 +155,17 @@ TEST(ReadExamples, AContextThatWouldFillTheMemoryIsRefused) {
   EXPECT_THAT(Message(ReadOne(input).status()), HasSubstr("send fewer examples"));
 }
 
-TEST(ReadExamples, EveryCutIsAnErrorOrFewerExamples) {
+TEST(ReadExamples, ThePiecesOfAMessageAreLimited) {
+  std::string body = "\x0a\x03\x0a\x01m";  // The model's name.
+  for (int i = 0; i < 600; ++i) body += std::string("\x12\x00", 2);
+  EXPECT_THAT(Message(WalkInference(body).status()), HasSubstr("more than 512 pieces"));
+  std::string input;
+  for (int i = 0; i < 600; ++i) input += std::string("\x0a\x00", 2);
+  const std::string_view piece = input;
+  EXPECT_THAT(Message(ReadExamples({&piece, 1}).status()), HasSubstr("more than 512 pieces"));
+}
+
+TEST(ReadExamples, EveryCutIsAnError) {
   tf::serving::Input input;
   *input.mutable_example_list_with_context()->mutable_context() = Row("c", 3);
   for (int i = 0; i < 3; ++i) {

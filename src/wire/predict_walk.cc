@@ -50,6 +50,10 @@ absl::StatusOr<Entry> WalkEntry(std::string_view bytes) {
     if (reader.field() == 1) entry.name = reader.bytes();
     if (reader.field() != 2) continue;
     if (has_value) {
+      if (entry.more.size() == limits::kInputsMax) {
+        return absl::InvalidArgumentError(base::Cat(
+            "input \"", entry.name, "\" comes in more than ", limits::kInputsMax, " pieces"));
+      }
       entry.more.push_back(reader.bytes());
     } else {
       entry.value = reader.bytes();
