@@ -7,7 +7,12 @@ import pytest
 import tensorflow as tf
 from clients import error_of
 from local_server import eventually, model_config
-from tensorflow_serving.apis import prediction_log_pb2
+from tensorflow_serving.apis import (
+    classification_pb2,
+    inference_pb2,
+    prediction_log_pb2,
+    regression_pb2,
+)
 
 ONE = np.array([1.0, 3.0], np.float32)
 
@@ -135,3 +140,47 @@ def test_an_unknown_collector_and_a_bad_rate_are_refused(server, models, folder,
         error = error_of(lambda config=config: client.reload(config))
         assert words in error.details()
     client.predict("half", {"x": ONE})
+
+
+def test_classify_regress_and_multi_inference_are_logged_as_what_they_are(
+    servers, models, folder, grpc_client, rest_client
+):
+    server = servers.start(models={"examples": (models / "examples", logged(folder / "examples"))})
+    stub = grpc_client(server).prediction
+    row = tf.train.Example()
+    row.features.feature["x"].float_list.value.append(2.0)
+    asked = []
+    for kind, call in (
+        (classification_pb2.ClassificationRequest, stub.Classify),
+        (regression_pb2.RegressionRequest, stub.Regress),
+    ):
+        request = kind()
+        request.model_spec.name = "examples"
+        if call is stub.Regress:
+            request.model_spec.signature_name = "regress"
+        request.input.example_list.examples.append(row)
+        asked.append((request, call(request, timeout=60)))
+    multi = inference_pb2.MultiInferenceRequest()
+    task = multi.tasks.add(method_name="tensorflow/serving/regress")
+    task.model_spec.name = "examples"
+    task.model_spec.signature_name = "regress"
+    multi.input.example_list.examples.append(row)
+    asked.append((multi, stub.MultiInference(multi, timeout=60)))
+    rest = rest_client(server)
+    for verb, signature in (("classify", "serving_default"), ("regress", "regress")):
+        body = {"signature_name": signature, "context": {"shared": 0.5}, "examples": [{"x": 2.0}]}
+        rest.post(f"/v1/models/examples:{verb}", body).raise_for_status()
+    assert server.stop() == 0
+    logs = read(folder)
+    kinds = ["classify_log", "regress_log", "multi_inference_log", "classify_log", "regress_log"]
+    assert [log.WhichOneof("log_type") for log in logs] == kinds
+    for log, (request, answer) in zip(logs, asked, strict=False):
+        one = getattr(log, log.WhichOneof("log_type"))
+        assert (one.request, one.response) == (request, answer)
+    regressed = logs[4].regress_log
+    assert regressed.request.model_spec.signature_name == "regress"
+    features = regressed.request.input.example_list.examples[0].features.feature
+    assert features["x"].float_list.value[0] == 2.0
+    assert features["shared"].float_list.value[0] == 0.5
+    assert regressed.response.result.regressions[0].value == 2.5
+    assert logs[3].classify_log.response.result.classifications[0].classes[0].score == 2.0
