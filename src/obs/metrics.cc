@@ -7,13 +7,13 @@
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
-#include <prometheus/text_serializer.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "base/mutex.h"
+#include "obs/metric_text.h"
 
 namespace tensord::obs {
 namespace {
@@ -133,9 +133,7 @@ void Metrics::Clear(Metric metric) {
   clear(state_->counters[index], state_->live_totals[index]);
 }
 
-std::string Metrics::Page() const {
-  return prometheus::TextSerializer().Serialize(state_->registry.Collect());
-}
+std::string Metrics::Page() const { return MetricText(state_->registry.Collect()); }
 
 std::string_view StatusLabel(absl::StatusCode code) {
   constexpr std::array<std::string_view, 17> kLabels = {"OK",

@@ -54,12 +54,12 @@ TEST(RequestMetrics, ARequestCountsUnderTensorFlowServingsNamesAndOurs) {
   EXPECT_THAT(page,
               HasSubstr(":tensorflow:serving:request_count{model_name=\"half\",status=\"OK\"} 1"));
   EXPECT_THAT(page, HasSubstr("status=\"NOT_FOUND\"} 1"));
-  EXPECT_THAT(page, HasSubstr("request_latency_count{API=\"Predict\",entrypoint=\"GRPC\","
-                              "model_name=\"half\"} 1"));
+  EXPECT_THAT(page, HasSubstr("request_latency_count{model_name=\"half\",API=\"Predict\","
+                              "entrypoint=\"GRPC\"} 1"));
   EXPECT_THAT(page, Not(HasSubstr("entrypoint=\"REST\"")));  // No success there.
-  EXPECT_THAT(page, HasSubstr("tensord_requests_total{method=\"Predict\",model_name=\"half\","
-                              "protocol=\"grpc\",signature=\"serving_default\",status=\"OK\","
-                              "version=\"3\"} 1"));
+  EXPECT_THAT(page, HasSubstr("tensord_requests_total{model_name=\"half\",version=\"3\","
+                              "signature=\"serving_default\",method=\"Predict\","
+                              "protocol=\"grpc\",status=\"OK\"} 1"));
 }
 
 TEST(RequestMetrics, WhatTheOriginalDoesNotCountIsNotInItsSeries) {
@@ -83,12 +83,29 @@ TEST(RequestMetrics, AnUnloadedVersionStaysOnThePageUntilOthersPushItOut) {
   requests.Version("half", 2)->Signature("b")->Count(facts);
   for (int64_t version = 3; version < 3 + static_cast<int64_t>(limits::kMetricVersionsKept);
        ++version) {
-    EXPECT_THAT(metrics.Page(), HasSubstr("version=\"2\"} 1"));
+    EXPECT_THAT(metrics.Page(), HasSubstr("version=\"2\""));
     requests.Version("half", version);
   }
   requests.Version("half", 1000);
-  EXPECT_THAT(metrics.Page(), HasSubstr("version=\"1\"} 1"));
+  EXPECT_THAT(metrics.Page(), HasSubstr("version=\"1\""));
   EXPECT_THAT(metrics.Page(), Not(HasSubstr("version=\"2\"")));
+}
+
+TEST(Metrics, ThePageIsWrittenAsTheOriginalWritesIt) {
+  Metrics metrics;
+  Observe(metrics.Histogram(Metric::kRequestLatency, {"a\"b\\c\nd", "", "REST"}), 1500.5);
+  Add(metrics.Counter(Metric::kGraphRuns, {}), 3);
+  const std::string page = metrics.Page();
+  EXPECT_THAT(page, HasSubstr("# TYPE :tensorflow:core:graph_runs counter\n"
+                              ":tensorflow:core:graph_runs{} 3\n"));
+  const std::string labels = "model_name=\"a\\\"b\\\\c\\nd\",API=\"\",entrypoint=\"REST\"";
+  const std::string name = ":tensorflow:serving:request_latency";
+  EXPECT_THAT(page, HasSubstr(name + "_bucket{" + labels + ",le=\"1102\"} 0\n"));
+  EXPECT_THAT(page, HasSubstr(name + "_bucket{" + labels + ",le=\"1983.59\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr(name + "_bucket{" + labels + ",le=\"1.27482e+06\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr(name + "_bucket{" + labels + ",le=\"+Inf\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr(name + "_sum{" + labels + "} 1500.5\n"));
+  EXPECT_THAT(page, HasSubstr(name + "_count{" + labels + "} 1\n"));
 }
 
 TEST(Metrics, ClearedGaugesLeaveThePage) {
