@@ -74,8 +74,12 @@ inline constexpr absl::Duration kStopGrace =
 inline constexpr absl::Duration kZygoteRestartFirst =
     absl::Milliseconds(100);  // Doubled each death.
 inline constexpr absl::Duration kZygoteRestartMax =
-    absl::Seconds(30);                        // A broken runtime is retried.
-inline constexpr int kZygoteTriesMax = 4;     // In a row; then what waits for a zygote is told.
+    absl::Seconds(30);                     // A broken runtime is retried.
+inline constexpr int kZygoteTriesMax = 4;  // In a row; then what waits for a zygote is told.
+inline constexpr absl::Duration kZygoteStartMax =
+    absl::Minutes(2);  // Mapping a gigabyte of libraries from a slow disk.
+inline constexpr absl::Duration kForkWaitMax = absl::Seconds(10);  // A fork takes milliseconds.
+inline constexpr int kForkTriesMax = 3;       // Of one worker, when zygotes die before they answer.
 inline constexpr size_t kEarlyEndsMax = 256;  // Ends heard of before the fork was; a burst at most.
 inline constexpr int kLogLineBytesMax = 1024;             // Of a worker's stdout and stderr.
 inline constexpr int kLogLinesPerSecondMax = 200;         // A log flood must not fill a disk.
@@ -112,6 +116,17 @@ inline constexpr absl::Duration kScanStuckAfter = absl::Seconds(5);  // A look t
 inline constexpr absl::Duration kSettleEvery = absl::Seconds(1);  // Looks while files still come.
 inline constexpr int kFullScanEvery = 10;  // Polls; finds files changed in place without inotify.
 
+inline constexpr size_t kSavedModelConfigBytesMax = 1 << 20;  // A few bytes, in practice.
+
+// Warm-up: everything before a version becomes visible.
+inline constexpr size_t kWarmUpRecordsMax = 1000;            // As the original.
+inline constexpr uint64_t kWarmUpRecordBytesMax = 64 << 20;  // Held at a time, beside its tensors.
+inline constexpr absl::Duration kWarmUpReadMax = absl::Minutes(1);  // Of one record, off the disk.
+inline constexpr absl::Duration kWarmUpRunMax = absl::Minutes(5);   // One run; XLA compiles in it.
+inline constexpr int kWarmUpReadersMax = 16;  // Threads; more than this hang on a dead file system.
+inline constexpr absl::Duration kSyntheticWarmUpMax =
+    absl::Seconds(20);  // Sizes after the first: a large model must not load for minutes more.
+
 // supervisor/
 inline constexpr int kFrontDeathsMax = 5;  // In kFrontDeathsWindow: more is a loop, not bad luck.
 inline constexpr absl::Duration kFrontDeathsWindow = absl::Minutes(1);
@@ -120,6 +135,10 @@ inline constexpr absl::Duration kFrontRestartWaitMax = absl::Seconds(10);
 inline constexpr absl::Duration kDrainMargin = absl::Seconds(2);  // For the front's own clean-up.
 inline constexpr absl::Duration kKillWaitMax = absl::Seconds(5);  // Freeing a big model takes 1 s.
 inline constexpr absl::Duration kFrontHangUpMax = absl::Seconds(10);  // Writing a core dump.
+inline constexpr absl::Duration kFrontPingEvery = absl::Seconds(10);  // Costs two wake-ups.
+inline constexpr absl::Duration kFrontSilenceMax =
+    absl::Minutes(1);  // The longest turn of a loop takes seconds: no answer by then is a hang.
+inline constexpr absl::Duration kFrontStoppedMax = absl::Seconds(10);  // SIGSTOP by mistake.
 inline constexpr size_t kFrontBacklogMax =
     4096;  // Records to a front that does not read: it hangs.
 

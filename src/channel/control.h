@@ -17,12 +17,15 @@ enum class ControlKind : uint32_t {
   kStartZygote = 1,  // runtime, onednn. Answered by kZygoteStarted, or kProcessEnded of its pid.
   kKillWorker = 2,   // pid: SIGKILL, if it is the supervisor's own child and no zygote or front.
   kFrontReady = 3,   // The front accepts connections. The supervisor tells the user and systemd.
+  kKillZygote = 4,   // pid: SIGKILL, if it is a zygote. It does not answer; another is asked for.
+  kPong = 5,         // Answers kPing.
   // Supervisor to front.
   kZygoteStarted = 16,   // runtime, pid; rides along: the front's end of the zygote's socket.
   kProcessEnded = 17,    // pid, wait_status as waitpid gave it. Workers and zygotes.
   kProcessStopped = 18,  // pid: SIGSTOP or the like.
   kDrain = 19,           // SIGTERM or SIGINT came: finish and exit with 0.
   kReload = 20,          // SIGHUP came: read the model configuration again.
+  kPing = 21,            // Answered at once by a front whose control loop turns.
   // Front to zygote.
   kFork = 32,  // request, incarnation; rides along, in this order: the worker's channel socket, its
                // request segment, its response segment, stdout, stderr.

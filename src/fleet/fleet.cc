@@ -29,6 +29,7 @@ struct Fleet::Cell {
   loop::EventLoop& home;
   std::unique_ptr<WorkerObserver> observer;
   std::unique_ptr<WorkerHandle> handle;
+  uint64_t incarnation = 0;  // Of the member that has this cell. The control loop's.
 
   // Runs `task` with the handle, if there still is one.
   static void Tell(const std::shared_ptr<Cell>& cell,
@@ -118,28 +119,30 @@ void Fleet::Launch(LaunchSpec spec, loop::EventLoop& home,
   const uint64_t incarnation = ++last_incarnation_;
   auto cell = std::make_shared<Cell>(home);
   cell->observer = std::make_unique<EndingObserver>(
-      std::move(observer), [this, cell = std::weak_ptr<Cell>(cell), incarnation] {
+      std::move(observer), [this, cell = std::weak_ptr<Cell>(cell)] {
         const std::shared_ptr<Cell> held = cell.lock();
         // Deferred: the handle is what calls this.
         held->home.Defer([held] { held->handle.reset(); });
-        loop::PostOrDie(control_, [this, incarnation] { Forget(incarnation); });
+        loop::PostOrDie(control_, [this, held] { Forget(held->incarnation); });
       });
   by_key_[spec.key] = incarnation;
+  cell->incarnation = incarnation;
   absl::StatusOr<Made> made = MakeWorker(spec, incarnation);
+  Member member{.spec = std::move(spec), .cell = std::move(cell)};
   if (!made.ok()) {
     // Nothing was made that could end: the observer hears of it without a handle's help.
-    members_[incarnation] = Member{.key = spec.key, .cell = cell};
+    members_[incarnation] = std::move(member);
     return OnForkFailed(incarnation, made.status());
   }
-  if (!Forking()) early_ends_.clear();
-  WorkerEnds ends = std::move(made->ends);
-  Adopt(incarnation, std::move(cell), *std::move(made), spec.key);
-  Zygote(spec.key.runtime, spec.onednn).Fork(incarnation, std::move(ends));
+  Adopt(incarnation, std::move(member), *std::move(made));
 }
 
-void Fleet::Adopt(uint64_t incarnation, std::shared_ptr<Cell> cell, Made made,
-                  const WorkerKey& key) {
-  Member member{.key = key, .cell = cell};
+// Makes the handle (the next one, if there is one already) and has the process forked.
+void Fleet::Adopt(uint64_t incarnation, Member member, Made made) {
+  if (!Forking()) early_ends_.clear();
+  const WorkerKey key = member.spec.key;
+  const channel::OneDnn onednn = member.spec.onednn;
+  std::shared_ptr<Cell> cell = member.cell;
   const auto say = [this, key](std::string_view line) { line_(key, line); };
   member.out = std::make_unique<WorkerLog>(control_, std::move(made.out), say);
   member.err = std::make_unique<WorkerLog>(control_, std::move(made.err), say);
@@ -150,12 +153,15 @@ void Fleet::Adopt(uint64_t incarnation, std::shared_ptr<Cell> cell, Made made,
           loop::PostOrDie(control_, [this, incarnation] { Kill(incarnation); });
         });
   });
+  Zygote(key.runtime, onednn).Fork(incarnation, std::move(made.ends));
 }
 
 void Fleet::Stop(const WorkerKey& key) {
   const auto at = by_key_.find(key);
   if (at == by_key_.end()) return;
-  Cell::Tell(members_.at(at->second).cell, [](WorkerHandle& handle) { handle.Stop(); });
+  Member& member = members_.at(at->second);
+  member.stop_wanted = true;
+  Cell::Tell(member.cell, [](WorkerHandle& handle) { handle.Stop(); });
 }
 
 ZygoteClient& Fleet::Zygote(uint32_t runtime, channel::OneDnn onednn) {
@@ -174,7 +180,15 @@ ZygoteClient& Fleet::Zygote(uint32_t runtime, channel::OneDnn onednn) {
                 },
             .forked = [this](uint64_t incarnation, int pid) { OnForked(incarnation, pid); },
             .failed = [this](uint64_t incarnation,
-                             const absl::Status& status) { OnForkFailed(incarnation, status); }});
+                             const absl::Status& status) { OnForkFailed(incarnation, status); },
+            .lost = [this](uint64_t incarnation) { OnForkLost(incarnation); },
+            .kill =
+                [this](int pid) {
+                  channel::ControlRecord record;
+                  record.kind = channel::ControlKind::kKillZygote;
+                  record.pid = pid;
+                  supervisor_->Send(record);
+                }});
   }
   return *zygote;
 }
@@ -221,6 +235,28 @@ void Fleet::OnForkFailed(uint64_t incarnation, const absl::Status& status) {
   });
 }
 
+// That a zygote died is no fault of the model: the worker is made anew, by another incarnation, and
+// its observer hears nothing of it.
+void Fleet::OnForkLost(uint64_t incarnation) {
+  const auto at = members_.find(incarnation);
+  if (at == members_.end()) return;
+  Member& lost = at->second;
+  if (lost.kill_wanted || lost.stop_wanted || lost.forks >= limits::kForkTriesMax) {
+    return OnForkFailed(
+        incarnation, absl::UnavailableError("no worker was made: the zygote died while it forked"));
+  }
+  const uint64_t next = last_incarnation_ + 1;
+  absl::StatusOr<Made> made = MakeWorker(lost.spec, next);
+  if (!made.ok()) return OnForkFailed(incarnation, made.status());
+  last_incarnation_ = next;
+  Member member{
+      .spec = std::move(lost.spec), .cell = std::move(lost.cell), .forks = lost.forks + 1};
+  members_.erase(at);
+  by_key_[member.spec.key] = next;
+  member.cell->incarnation = next;
+  Adopt(next, std::move(member), *std::move(made));
+}
+
 void Fleet::OnProcessEnded(int pid, int wait_status) {
   Member* member = FindByPid(pid);
   if (member == nullptr) {
@@ -240,7 +276,7 @@ void Fleet::Kill(uint64_t incarnation) {
   if (at == members_.end()) return;
   Member& member = at->second;
   member.kill_wanted = true;
-  if (member.pid == 0) return zygotes_.at(member.key.runtime)->Forget(incarnation);
+  if (member.pid == 0) return zygotes_.at(member.spec.key.runtime)->Forget(incarnation);
   channel::ControlRecord record;
   record.kind = channel::ControlKind::kKillWorker;
   record.pid = member.pid;
@@ -252,7 +288,7 @@ void Fleet::Forget(uint64_t incarnation) {
   if (at == members_.end()) return;
   if (at->second.out != nullptr) at->second.out->Finish();
   if (at->second.err != nullptr) at->second.err->Finish();
-  const auto named = by_key_.find(at->second.key);
+  const auto named = by_key_.find(at->second.spec.key);
   if (named != by_key_.end() && named->second == incarnation) by_key_.erase(named);
   members_.erase(at);
 }
@@ -272,7 +308,7 @@ Fleet::Member* Fleet::FindByPid(int pid) {
 std::map<WorkerKey, int> Fleet::pids() const {
   std::map<WorkerKey, int> pids;
   for (const auto& [incarnation, member] : members_) {
-    if (member.pid != 0) pids[member.key] = member.pid;
+    if (member.pid != 0) pids[member.spec.key] = member.pid;
   }
   return pids;
 }

@@ -56,10 +56,12 @@ class Fleet {
  private:
   struct Cell;
   struct Member {
-    WorkerKey key;
+    LaunchSpec spec;
     std::shared_ptr<Cell> cell;
+    int forks = 1;  // Asked of zygotes for it, by all its incarnations.
     int pid = 0;
     bool kill_wanted = false;
+    bool stop_wanted = false;
     std::unique_ptr<WorkerLog> out = {};
     std::unique_ptr<WorkerLog> err = {};
   };
@@ -70,10 +72,11 @@ class Fleet {
 
   struct Made;
   absl::StatusOr<Made> MakeWorker(const LaunchSpec& spec, uint64_t incarnation);
-  void Adopt(uint64_t incarnation, std::shared_ptr<Cell> cell, Made made, const WorkerKey& key);
+  void Adopt(uint64_t incarnation, Member member, Made made);
   ZygoteClient& Zygote(uint32_t runtime, channel::OneDnn onednn);
   void OnForked(uint64_t incarnation, int pid);
   void OnForkFailed(uint64_t incarnation, const absl::Status& status);
+  void OnForkLost(uint64_t incarnation);
   void OnProcessEnded(int pid, int wait_status);
   void Kill(uint64_t incarnation);
   void Forget(uint64_t incarnation);

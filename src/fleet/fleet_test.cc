@@ -150,6 +150,10 @@ class FleetTest : public ::testing::Test {
     Tell(record, {pair.first.fd()});
     zygote_.emplace(std::move(pair.second));
   }
+  void EndZygote(int pid) {
+    zygote_.reset();
+    TellEnded(pid, 9);
+  }
   std::optional<Forked> HearFork() {
     Turn();
     auto packet = zygote_->Receive(sizeof(ControlRecord), 5);
@@ -345,15 +349,82 @@ TEST_F(FleetTest, ADeadZygoteIsStartedAgainAndHarmsNoWorker) {
   EXPECT_EQ(next->loads, 1);
 }
 
-TEST_F(FleetTest, AForkThatAZygoteDiedInEndsForItsObserver) {
+TEST_F(FleetTest, AForkThatAZygoteDiedInIsAskedOfTheNextOne) {
   Told* told = Launch(kHalf);
   StartZygote(100);
-  ASSERT_TRUE(HearFork().has_value());
-  zygote_.reset();
-  TellEnded(100, 11);
+  std::optional<Forked> first = HearFork();
+  ASSERT_TRUE(first.has_value());
+  const auto lost = Become(*first);
+  EndZygote(100);
+  Advance(limits::kZygoteRestartFirst);
+  StartZygote(101);
+  const auto process = Load(200);
+  EXPECT_EQ(told->loads, 1);
+  EXPECT_EQ(told->ends, 0);
+  EXPECT_THAT(fleet_->pids(), ElementsAre(std::pair(kHalf, 200)));
+  // Should the first fork have come to life all the same, it has nobody to talk to.
+  EXPECT_NE(lost->incarnation(), process->incarnation());
+  EXPECT_FALSE(lost->Hear().has_value());
+  EXPECT_TRUE(lost->front_gone());
+  fleet_->Stop(kHalf);
+  Turn();
+  process->HearA<channel::StopRecord>();
+  TellEnded(200, 0);
+  EXPECT_EQ(told->end, WorkerObserver::End::kStopped);
+  EXPECT_EQ(told->ends, 1);
+}
+
+TEST_F(FleetTest, AForkThatEveryZygoteDiesInEndsForItsObserver) {
+  Told* told = Launch(kHalf);
+  for (int i = 0; i < limits::kForkTriesMax; ++i) {
+    EXPECT_EQ(told->ends, 0);
+    StartZygote(100 + i);
+    ASSERT_TRUE(HearFork().has_value());
+    EndZygote(100 + i);
+    Advance(absl::Seconds(1));
+  }
   EXPECT_EQ(told->ends, 1);
   EXPECT_EQ(told->end, WorkerObserver::End::kDied);
   EXPECT_EQ(told->reason.code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(FleetTest, AForkThatIsNotWantedAnyMoreIsNotAskedAgain) {
+  Told* told = Launch(kHalf);
+  StartZygote(100);
+  ASSERT_TRUE(HearFork().has_value());
+  fleet_->Stop(kHalf);
+  EndZygote(100);
+  EXPECT_EQ(told->ends, 1);
+  EXPECT_EQ(told->end, WorkerObserver::End::kStopped);
+}
+
+TEST_F(FleetTest, AZygoteThatDoesNotAnswerIsKilled) {
+  Launch(kHalf);
+  StartZygote(100);
+  const auto process = Load(200);
+  Launch(kOther);
+  const std::optional<Forked> fork = HearFork();
+  ASSERT_TRUE(fork.has_value());
+  Asked();
+  Advance(limits::kForkWaitMax - absl::Seconds(1));
+  EXPECT_THAT(AskedKinds(), IsEmpty());
+  Advance(absl::Seconds(1));
+  const std::vector<ControlRecord> asked = Asked();
+  ASSERT_THAT(asked, SizeIs(1));
+  EXPECT_EQ(asked[0].kind, ControlKind::kKillZygote);
+  EXPECT_EQ(asked[0].pid, 100);
+}
+
+TEST_F(FleetTest, AZygoteThatStillMapsItsLibrariesHasMoreTime) {
+  Launch(kHalf);
+  StartZygote(100);
+  const std::optional<Forked> fork = HearFork();
+  ASSERT_TRUE(fork.has_value());
+  Asked();
+  Advance(2 * limits::kForkWaitMax);
+  EXPECT_THAT(AskedKinds(), IsEmpty());
+  Advance(limits::kZygoteStartMax);
+  EXPECT_THAT(AskedKinds(), ::testing::Contains(ControlKind::kKillZygote));
 }
 
 TEST_F(FleetTest, AZygoteThatNeverStaysAliveIsRetriedAndThenSaid) {

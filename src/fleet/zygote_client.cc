@@ -40,6 +40,7 @@ void ZygoteClient::AskForZygote() {
 void ZygoteClient::OnStarted(int pid, base::UniqueFd socket) {
   pid_ = pid;
   asked_ = false;
+  answers_ = false;
   socket_.emplace(std::move(socket));
   socket_->SetNonBlocking();
   watch_ = loop_.Add(socket_->fd(), EPOLLIN, [this](uint32_t) { OnReadable(); });
@@ -52,10 +53,12 @@ void ZygoteClient::OnEnded() {
   pid_ = 0;
   asked_ = false;
   ++deaths_;
-  // Whether these were forked is not known. If they were, they find their channel closed, and end.
-  for (const uint64_t incarnation : std::exchange(sent_, {})) {
-    Fail(incarnation, "the zygote died while it forked");
-  }
+  loop_.Cancel(std::exchange(watchdog_, 0));
+  // Those that come back by `lost` wait for the next zygote: that it is asked for after a pause is
+  // settled before.
+  const std::map<uint64_t, absl::Time> lost = std::exchange(sent_, {});
+  PlanRestart();
+  for (const auto& [incarnation, due] : lost) callbacks_.lost(incarnation);
   if (deaths_ >= limits::kZygoteTriesMax) {
     for (const Waiting& fork : std::exchange(waiting_, {})) {
       Fail(fork.incarnation,
@@ -63,6 +66,9 @@ void ZygoteClient::OnEnded() {
            "own log lines say why");
     }
   }
+}
+
+void ZygoteClient::PlanRestart() {
   if (restart_ != 0) return;
   // Even when nobody waits: the next worker must not wait for a runtime to be mapped.
   const absl::Duration wait = std::min(
@@ -87,11 +93,30 @@ void ZygoteClient::Send(Waiting fork) {
                   {fork.ends.channel.get(), fork.ends.request_segment, fork.ends.response_segment,
                    fork.ends.out.get(), fork.ends.err.get()});
   if (sent.ok()) {
-    sent_.insert(fork.incarnation);
-    return;
+    const absl::Duration wait = answers_ ? limits::kForkWaitMax : limits::kZygoteStartMax;
+    sent_[fork.incarnation] = loop_.Now() + wait;
+    return KeepWatch();
   }
   // Its death is on the way: the next zygote gets this one.
   waiting_.push_back(std::move(fork));
+}
+
+// A zygote that was stopped, or hangs in the kernel, holds up every load.
+void ZygoteClient::KeepWatch() {
+  if (watchdog_ != 0 || sent_.empty()) return;
+  absl::Time due = absl::InfiniteFuture();
+  for (const auto& [incarnation, at] : sent_) due = std::min(due, at);
+  watchdog_ = loop_.At(due, [this] {
+    watchdog_ = 0;
+    bool hangs = false;
+    for (auto& [incarnation, at] : sent_) {
+      if (at > loop_.Now()) continue;
+      hangs = true;
+      at = loop_.Now() + limits::kForkWaitMax;  // Asked again, should this be of no avail.
+    }
+    if (hangs) callbacks_.kill(pid_);
+    KeepWatch();
+  });
 }
 
 void ZygoteClient::OnReadable() {
@@ -101,6 +126,7 @@ void ZygoteClient::OnReadable() {
     if (!message.ok()) return watch_.Reset();  // The supervisor says how it ended.
     const channel::ControlRecord& record = message->record;
     if (sent_.erase(record.request) == 0) continue;
+    answers_ = true;
     if (record.kind == channel::ControlKind::kForked) {
       deaths_ = 0;
       callbacks_.forked(record.request, record.pid);

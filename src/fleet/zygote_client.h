@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
-#include <set>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -27,7 +27,8 @@ struct WorkerEnds {
   base::UniqueFd err;
 };
 
-// One zygote: asked for when the first fork is wanted, asked for again when it dies.
+// One zygote: asked for when the first fork is wanted, asked for again when it dies, ended when it
+// does not answer.
 // Threads: the control loop.
 class ZygoteClient {
  public:
@@ -35,13 +36,20 @@ class ZygoteClient {
     std::function<void()> start;  // Ask the supervisor for a zygote.
     std::function<void(uint64_t incarnation, int pid)> forked;
     std::function<void(uint64_t incarnation, absl::Status status)> failed;
+    // The zygote died with this fork in it: whether there is a process is not known. If there is,
+    // it finds its channel closed, and ends.
+    std::function<void(uint64_t incarnation)> lost;
+    std::function<void(int pid)> kill;  // Ask the supervisor to end a zygote that hangs.
   };
 
   ZygoteClient(loop::EventLoop& loop, Callbacks callbacks)
       : loop_(loop), callbacks_(std::move(callbacks)) {}
-  ~ZygoteClient() { loop_.Cancel(restart_); }
+  ~ZygoteClient() {
+    loop_.Cancel(restart_);
+    loop_.Cancel(watchdog_);
+  }
 
-  // Forks now, or as soon as there is a zygote. Answered once, by `forked` or `failed`.
+  // Forks now, or as soon as there is a zygote. Answered once, by `forked`, `failed` or `lost`.
   void Fork(uint64_t incarnation, WorkerEnds ends);
   // A fork that has not been sent yet is answered by `failed`.
   void Forget(uint64_t incarnation);
@@ -60,8 +68,10 @@ class ZygoteClient {
   };
 
   void AskForZygote();
+  void PlanRestart();
   void Fail(uint64_t incarnation, std::string_view why);
   void Send(Waiting fork);
+  void KeepWatch();
   void OnReadable();
 
   loop::EventLoop& loop_;
@@ -73,7 +83,10 @@ class ZygoteClient {
   std::optional<channel::PacketSocket> socket_;
   loop::EventLoop::Watch watch_;
   std::deque<Waiting> waiting_;
-  std::set<uint64_t> sent_;  // Incarnations that were asked for and not yet answered.
+  // Incarnations that were asked for and not yet answered, and when the zygote must have answered.
+  std::map<uint64_t, absl::Time> sent_;
+  bool answers_ = false;  // It has mapped its libraries: a fork takes no time any more.
+  loop::TimerId watchdog_ = 0;
 };
 
 }  // namespace tensord::fleet

@@ -41,7 +41,8 @@ std::vector<Action> Supervision::On(const Event& event, absl::Time now) {
 }
 
 absl::Time Supervision::Wake() const {
-  const absl::Time wake = std::min(kill_front_at_, give_up_clearing_at_);
+  const absl::Time wake =
+      std::min({kill_front_at_, give_up_clearing_at_, ping_at_, front_silent_at_});
   return phase_ == Phase::kWaiting ? std::min(wake, restart_at_) : wake;
 }
 
@@ -98,14 +99,24 @@ void Supervision::Handle(const ChildEnded& event, absl::Time now) {
   if (phase_ == Phase::kClearing) Do(KillAll{});
 }
 
-void Supervision::Handle(const ChildStopped& event, absl::Time) {
+void Supervision::Handle(const ChildStopped& event, absl::Time now) {
   if (event.pid == front_) {
     Do(Say{Severity::kWarning,
            base::Cat("the front (process ", event.pid,
-                     ") is stopped and serves nothing; send it SIGCONT or SIGKILL")});
-  } else if (FrontLives()) {
-    Do(TellFront{.kind = ControlKind::kProcessStopped, .pid = event.pid});
+                     ") is stopped and serves nothing; unless it gets SIGCONT it is killed in ",
+                     absl::ToInt64Seconds(limits::kFrontStoppedMax), " s and started again")});
+    Do(TellFront{.kind = ControlKind::kPing});
+    front_silent_at_ = std::min(front_silent_at_, now + limits::kFrontStoppedMax);
+    return;
   }
+  // Nobody else can be continued usefully: what a stopped worker or zygote was to do is waited for.
+  const auto zygote = zygotes_.find(event.pid);
+  if (zygote != zygotes_.end()) {
+    Do(Say{Severity::kError, base::Cat("the zygote of runtime ", zygote->second, " (process ",
+                                       event.pid, ") was stopped by a signal; killing it")});
+  }
+  if (FrontLives()) Do(TellFront{.kind = ControlKind::kProcessStopped, .pid = event.pid});
+  Do(KillOne{event.pid});
 }
 
 void Supervision::Handle(const AllGone&, absl::Time now) {
@@ -119,7 +130,7 @@ void Supervision::Handle(const StopSignal& event, absl::Time now) {
     EndWith(128 + event.signal);
     // A third one does not even wait for the processes, which die with the supervisor.
     if (phase_ == Phase::kClearing) give_up_clearing_at_ = now;
-    front_ = 0;
+    ForgetFront();
     Clear(now);
     return;
   }
@@ -140,8 +151,9 @@ void Supervision::Handle(const ReloadSignal&, absl::Time) {
   if (FrontLives()) Do(TellFront{.kind = ControlKind::kReload});
 }
 
-void Supervision::Handle(const FrontAsks& event, absl::Time) {
+void Supervision::Handle(const FrontAsks& event, absl::Time now) {
   const channel::ControlRecord& record = event.record;
+  HeardFromFront(now);
   switch (record.kind) {
     case ControlKind::kStartZygote:
       Do(StartZygote{record.runtime, record.onednn});
@@ -150,6 +162,15 @@ void Supervision::Handle(const FrontAsks& event, absl::Time) {
       if (record.pid > 1 && record.pid != front_ && !zygotes_.contains(record.pid)) {
         Do(KillOne{record.pid});
       }
+      return;
+    case ControlKind::kKillZygote:
+      if (const auto zygote = zygotes_.find(record.pid); zygote != zygotes_.end()) {
+        Do(Say{Severity::kError, base::Cat("the zygote of runtime ", zygote->second, " (process ",
+                                           record.pid, ") does not answer: it hangs; killing it")});
+        Do(KillOne{record.pid});
+      }
+      return;
+    case ControlKind::kPong:
       return;
     case ControlKind::kFrontReady:
       if (!std::exchange(was_ready_, true)) Do(NotifyReady{});
@@ -177,6 +198,15 @@ void Supervision::Handle(const TimePassed&, absl::Time now) {
     Condemn(phase_ == Phase::kDraining ? "the front did not finish in the drain time; killing it"
                                        : "the front closed its socket and did not end; killing it");
   }
+  if (FrontLives() && front_silent_at_ <= now) {
+    front_silent_at_ = absl::InfiniteFuture();
+    Condemn("killing the front: it gives no sign of life; it hangs, or stays stopped");
+  }
+  if (FrontLives() && ping_at_ <= now) {
+    ping_at_ = absl::InfiniteFuture();
+    front_silent_at_ = std::min(front_silent_at_, now + limits::kFrontSilenceMax);
+    Do(TellFront{.kind = ControlKind::kPing});
+  }
   if (phase_ == Phase::kClearing && give_up_clearing_at_ <= now) {
     Do(Say{Severity::kError, "some processes do not end although they were killed; going on"});
     Cleared(now);
@@ -193,9 +223,22 @@ void Supervision::Condemn(std::string why) {
   Do(KillOne{front_});
 }
 
-void Supervision::FrontEnded(int wait_status, absl::Time now) {
+// From its first word on the front is watched: before that it reads its configuration.
+void Supervision::HeardFromFront(absl::Time now) {
+  if (!FrontLives()) return;
+  front_silent_at_ = absl::InfiniteFuture();
+  ping_at_ = now + limits::kFrontPingEvery;
+}
+
+void Supervision::ForgetFront() {
   front_ = 0;
   kill_front_at_ = absl::InfiniteFuture();
+  ping_at_ = absl::InfiniteFuture();
+  front_silent_at_ = absl::InfiniteFuture();
+}
+
+void Supervision::FrontEnded(int wait_status, absl::Time now) {
+  ForgetFront();
   const bool condemned = std::exchange(condemned_, false);
   if (WIFEXITED(wait_status) && !condemned) {
     // It ended because it decided to: drained, or something is wrong that it has said.

@@ -164,6 +164,8 @@ class Supervision {
   void Handle(const TimePassed&, absl::Time now);
 
   void FrontEnded(int wait_status, absl::Time now);
+  void HeardFromFront(absl::Time now);
+  void ForgetFront();
   // Says why and kills the front. However it ends then, it crashed.
   void Condemn(std::string why);
   // A death that nobody asked for: start again after a while, or give up.
@@ -187,6 +189,8 @@ class Supervision {
   absl::Time restart_at_ = absl::InfiniteFuture();
   absl::Time kill_front_at_ = absl::InfiniteFuture();  // Drained too long, or hung up and stayed.
   absl::Time give_up_clearing_at_ = absl::InfiniteFuture();
+  absl::Time ping_at_ = absl::InfiniteFuture();          // The front is asked for a sign of life.
+  absl::Time front_silent_at_ = absl::InfiniteFuture();  // It has given none by then: it hangs.
   std::vector<Action> actions_;
 };
 

@@ -94,8 +94,10 @@ TEST_F(SupervisionTest, ReportsEndedAndStoppedProcessesToTheFront) {
       On(ChildEnded{kWorker, Killed(SIGKILL)}),
       ElementsAre(Does(TellFront{
           .kind = ControlKind::kProcessEnded, .pid = kWorker, .wait_status = Killed(SIGKILL)})));
+  // Whoever stopped it: what it was to do is waited for.
   EXPECT_THAT(On(ChildStopped{kWorker}),
-              ElementsAre(Does(TellFront{.kind = ControlKind::kProcessStopped, .pid = kWorker})));
+              ElementsAre(Does(TellFront{.kind = ControlKind::kProcessStopped, .pid = kWorker}),
+                          Does(KillOne{kWorker})));
   EXPECT_THAT(On(ChildEnded{kZygote, Exited(1)}),
               ElementsAre(Says("the zygote of runtime 7 (process 200) ended: exit code 1"),
                           Does(TellFront{.kind = ControlKind::kProcessEnded,
@@ -104,9 +106,49 @@ TEST_F(SupervisionTest, ReportsEndedAndStoppedProcessesToTheFront) {
                                          .runtime = 7})));
 }
 
-TEST_F(SupervisionTest, SaysThatAStoppedFrontServesNothing) {
+TEST_F(SupervisionTest, AStoppedFrontIsKilledUnlessItGoesOn) {
   StartWithZygote();
-  EXPECT_THAT(On(ChildStopped{kFront}), ElementsAre(Says("is stopped and serves nothing")));
+  const auto stopped = [&] {
+    EXPECT_THAT(On(ChildStopped{kFront}), ElementsAre(Says("is stopped and serves nothing"),
+                                                      Does(TellFront{.kind = ControlKind::kPing})));
+    EXPECT_EQ(supervision_.Wake() - now_, limits::kFrontStoppedMax);
+  };
+  stopped();
+  EXPECT_THAT(Ask(ControlKind::kPong), IsEmpty());
+  EXPECT_EQ(supervision_.Wake() - now_, limits::kFrontPingEvery);
+  stopped();
+  EXPECT_THAT(Wake(), Contains(Does(KillOne{kFront})));
+  EXPECT_THAT(On(ChildEnded{kFront, Killed(SIGKILL)}), Contains(Says("starting it again")));
+}
+
+TEST_F(SupervisionTest, AFrontThatGivesNoSignOfLifeIsKilled) {
+  StartWithZygote();
+  EXPECT_EQ(supervision_.Wake(), absl::InfiniteFuture()) << "it may still read its files";
+  Ask(ControlKind::kFrontReady);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(Wake(), ElementsAre(Does(TellFront{.kind = ControlKind::kPing})));
+    EXPECT_EQ(supervision_.Wake() - now_, limits::kFrontSilenceMax);
+    EXPECT_THAT(Ask(ControlKind::kPong), IsEmpty());
+  }
+  Wake();
+  EXPECT_THAT(Wake(), ElementsAre(Says("it gives no sign of life"), Does(KillOne{kFront})));
+  EXPECT_THAT(On(ChildEnded{kFront, Killed(SIGKILL)}), Contains(Says("starting it again")));
+  EXPECT_THAT(On(AllGone{}), ElementsAre(Does(StartFront{})));
+  On(FrontStarted{kFront + 1});
+  EXPECT_EQ(supervision_.Wake(), absl::InfiniteFuture());
+}
+
+TEST_F(SupervisionTest, AZygoteThatHangsIsKilledAndItsEndIsTold) {
+  StartWithZygote();
+  EXPECT_THAT(On(ChildStopped{kZygote}),
+              ElementsAre(Says("the zygote of runtime 7 (process 200) was stopped by a signal"),
+                          Does(TellFront{.kind = ControlKind::kProcessStopped, .pid = kZygote}),
+                          Does(KillOne{kZygote})));
+  EXPECT_THAT(Ask(ControlKind::kKillZygote, kZygote),
+              ElementsAre(Says("does not answer"), Does(KillOne{kZygote})));
+  for (const pid_t pid : {kFront, kWorker, 1, 0, -1}) {
+    EXPECT_THAT(Ask(ControlKind::kKillZygote, pid), IsEmpty()) << pid;
+  }
 }
 
 TEST_F(SupervisionTest, KillsOnlyWorkersForTheFront) {

@@ -11,7 +11,7 @@ import grpc
 import numpy as np
 import pytest
 from clients import GrpcClient, Load
-from local_server import all_processes, eventually
+from local_server import all_processes, eventually, model_config
 
 X = np.array([2.0], np.float32)
 
@@ -107,6 +107,27 @@ def test_a_killed_zygote_harms_no_worker_and_is_there_when_needed(server, grpc_c
     kill(workers[0])
     eventually(lambda: len(server.workers()) == 2, "two workers again")
     eventually(lambda: answers(server), "half answers")
+
+
+def test_a_stopped_zygote_is_replaced_and_holds_no_load_up(server, models, grpc_client):
+    client = grpc_client(server)
+    (zygote,) = server.zygotes()
+    workers = server.workers()
+    os.kill(zygote.pid, signal.SIGSTOP)
+    config = {name: models / name for name in ("half", "two_in", "scalar_out")}
+    client.reload(model_config(config), timeout=60)
+    assert client.predict("scalar_out", {"x": X})["sum"] == 2.0
+    eventually(lambda: not zygote.alive, "the stopped zygote is gone")
+    assert "was stopped by a signal; killing it" in server.log()
+    assert all(w.alive for w in workers)
+
+
+def test_a_stopped_front_is_replaced(server):
+    front = server.front()
+    os.kill(front.pid, signal.SIGSTOP)
+    eventually(lambda: not front.alive, "the stopped front is gone")
+    eventually(lambda: answers(server), "the new front answers")
+    assert "it gives no sign of life" in server.log()
 
 
 def test_zygote_and_worker_killed_together_both_come_back(server):

@@ -84,11 +84,48 @@ def test_workers_are_children_of_the_supervisor_and_reported_when_they_die(serve
     assert not pathlib.Path(f"/proc/{worker}").exists(), "a zombie was left"
 
 
-def test_stopped_worker_is_reported(server):
+def test_stopped_worker_is_reported_and_killed(server):
     server.start_zygote()
     worker = server.start_worker()
     os.kill(worker, signal.SIGSTOP)
     server.wait_for_event("stopped", pid=worker)
+    server.wait_for_event("ended", pid=worker)
+
+
+def test_stopped_zygote_is_killed_and_said(server):
+    zygote, worker = server.start_zygote(), server.start_worker()
+    os.kill(zygote, signal.SIGSTOP)
+    assert server.wait_for_event("ended", pid=zygote)["runtime"] == 1
+    assert "was stopped by a signal; killing it" in server.log()
+    assert alive(worker)
+    assert server.start_zygote(runtime=2) != zygote
+
+
+def test_zygote_that_the_front_gives_up_is_killed_and_said(server):
+    zygote, worker = server.start_zygote(), server.start_worker()
+    server.order(f"kill_zygote {worker}")
+    server.order(f"kill_zygote {zygote}")
+    server.wait_for_event("ended", pid=zygote)
+    assert f"(process {zygote}) does not answer" in server.log()
+    assert alive(worker)
+
+
+def test_stopped_front_is_killed_and_started_again(server):
+    first = server.front()
+    os.kill(first, signal.SIGSTOP)
+    # Waits in the socket's queue until there is a front that takes it.
+    second = int(server.order("pid"))
+    assert second != first
+    assert "is stopped and serves nothing" in server.log()
+    assert "it gives no sign of life" in server.log()
+
+
+def test_front_that_is_stopped_for_a_moment_stays(server):
+    front = server.front()
+    os.kill(front, signal.SIGSTOP)
+    wait_until(lambda: "is stopped and serves nothing" in server.log(), "the stop is said")
+    os.kill(front, signal.SIGCONT)
+    assert server.front() == front
 
 
 def test_supervisor_kills_workers_for_the_front_but_nobody_else(server):

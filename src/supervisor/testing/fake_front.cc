@@ -87,6 +87,10 @@ void FakeFront::ReadSupervisor() {
   if (!packet.ok()) _exit(3);
   ControlRecord record;
   std::memcpy(&record, packet->bytes.data(), sizeof(record));
+  if (record.kind == ControlKind::kPing) {
+    Tell(ControlKind::kPong, 0, 0);
+    return;
+  }
   events_ += base::Cat("kind=", static_cast<uint32_t>(record.kind), " pid=", record.pid,
                        " status=", record.wait_status, " runtime=", record.runtime, "\n");
   if (record.kind == ControlKind::kZygoteStarted) {
@@ -140,6 +144,7 @@ std::string FakeFront::Obey(const std::string& order) {
   if (verb == "zygote") return Tell(ControlKind::kStartZygote, 0, static_cast<uint32_t>(number));
   if (verb == "fork") return Fork(static_cast<uint32_t>(number));
   if (verb == "kill") return Tell(ControlKind::kKillWorker, number, 0);
+  if (verb == "kill_zygote") return Tell(ControlKind::kKillZygote, number, 0);
   if (verb == "nonsense") return supervisor_->Send("nonsense").ToString();
   if (verb == "hang_up") supervisor_.reset();
   if (verb == "ignore_drain") drains_ = false;
