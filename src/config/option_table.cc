@@ -63,6 +63,9 @@ constexpr Option kOptions[] = {
     {"model_settings_file", kModels, &S::model_settings_file, kOurs, kWorks,
      "Text-format tensord.ModelSettingsFile: settings by model name that ModelServerConfig has no "
      "place for"},
+    {"op_library", kModels, &S::op_library, kOurs, kWorks,
+     "Comma list of shared libraries with custom ops, by absolute path; loaded into every worker "
+     "before its model"},
     {"model_config_file_poll_wait_seconds", kModels, &S::model_config_file_poll_wait_seconds,
      kOriginal, kWorks, "Read the model config file again on this period; 0: never"},
     {"allow_version_labels_for_unavailable_models", kModels,
@@ -97,6 +100,9 @@ constexpr Option kOptions[] = {
      "Tries to load a version after the first one failed"},
     {"load_retry_interval_micros", kLoading, &S::load_retry_interval_micros, kOriginal, kWorks,
      "Microseconds between tries to load a version; negative: no pause"},
+    {"unload_missing_versions", kLoading, &S::unload_missing_versions, kOurs, kWorks,
+     "Unload a version when its directory is deleted, as the original does; without it what serves "
+     "serves on until another version takes over"},
     {"num_load_threads", kLoading, &S::num_load_threads, kOriginal, kNoEffect,
      "Threads that load models after start-up", "each version loads in a process of its own"},
     {"num_unload_threads", kLoading, &S::num_unload_threads, kOriginal, kNoEffect,
@@ -104,12 +110,12 @@ constexpr Option kOptions[] = {
     {"flush_filesystem_caches", kLoading, &S::flush_filesystem_caches, kOriginal, kNoEffect,
      "Drop TensorFlow's file system caches after loading",
      "the caches end with the process that loaded the version"},
-    {"enable_model_warmup", kLoading, &S::enable_model_warmup, kOriginal, kNoEffect,
-     "Replay a version's recorded warm-up requests at load",
-     "recorded requests are not replayed yet; each signature is warmed with synthetic ones"},
+    {"enable_model_warmup", kLoading, &S::enable_model_warmup, kOriginal, kWorks,
+     "Before a version is visible, replay its recorded requests "
+     "(assets.extra/tf_serving_warmup_requests), or run each signature on zeros where there are "
+     "none"},
     {"num_request_iterations_for_warmup", kLoading, &S::num_request_iterations_for_warmup,
-     kOriginal, kNoEffect, "Repeats of each recorded warm-up request",
-     "recorded warm-up requests are not replayed yet"},
+     kOriginal, kWorks, "Runs of each recorded warm-up request; 0: one"},
 
     // Batching.
     {"enable_batching", kBatching, &S::enable_batching, kOriginal, kWorks,

@@ -44,6 +44,7 @@ struct ServerOptions {
   bool enable_signature_method_name_check = false;
   bool remove_unused_fields_from_bundle_metagraph = true;
   std::string model_settings_file{};  // Text-format tensord.ModelSettingsFile.
+  std::string op_library{};           // Comma list of absolute paths; loaded for every model.
 
   // Loading and polling.
   int32_t file_system_poll_wait_seconds = 1;  // 0: look once; negative: never.
@@ -51,6 +52,7 @@ struct ServerOptions {
   int32_t num_unload_threads = 0;
   int32_t max_num_load_retries = 5;
   int64_t load_retry_interval_micros = 60'000'000;  // Negative: no pause.
+  bool unload_missing_versions = false;             // As the original.
   bool flush_filesystem_caches = true;
   bool enable_model_warmup = true;
   int32_t num_request_iterations_for_warmup = 0;

@@ -23,6 +23,7 @@ enum Field : uint32_t {
   kWarmUpRuns = 8,
   kLoadMicroseconds = 9,
   kWarmUpMicroseconds = 10,
+  kWarmUpSource = 11,
 };
 
 // A worker's description is shown to people: nobody reads more, and a hostile one must not make the
@@ -57,6 +58,8 @@ absl::Status SetBytesField(uint32_t field, std::string_view value, ModelInfo* in
       return SetText("runtime version", value, &info->runtime_version);
     case kDevice:
       return AddText("devices", value, &info->devices);
+    case kWarmUpSource:
+      return SetText("warm-up source", value, &info->warm_up_source);
     case kStatefulReason:
       return SetText("stateful reason", value, &info->stateful_reason);
     case kWarning:
@@ -104,6 +107,7 @@ std::string Serialize(const ModelInfo& info) {
   base::AppendVarintField(kWarmUpRuns, info.warm_up_runs, &out);
   base::AppendVarintField(kLoadMicroseconds, info.load_microseconds, &out);
   base::AppendVarintField(kWarmUpMicroseconds, info.warm_up_microseconds, &out);
+  base::AppendBytesField(kWarmUpSource, info.warm_up_source, &out);
   return out;
 }
 

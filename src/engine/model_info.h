@@ -24,6 +24,7 @@ struct ModelInfo {
   // "seccomp: not applied (EINVAL)".
   std::vector<std::string> sandbox;
   uint64_t private_bytes = 0;  // Private_Clean + Private_Dirty after warm-up and malloc_trim.
+  std::string warm_up_source;  // "records", "zeros" or, where nothing ran, empty.
   uint32_t warm_up_runs = 0;
   uint64_t load_microseconds = 0;
   uint64_t warm_up_microseconds = 0;

@@ -3,11 +3,13 @@
 
 #include "worker/sandbox.h"
 
+#include <dirent.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string_view>
 
 #include "base/text.h"
@@ -36,14 +38,30 @@ constexpr const char* kSystemPlaces[] = {"/lib",
                                          "/etc/localtime",
                                          "/usr/share/zoneinfo"};
 
+// The library, and the libraries beside it that it may need in turn. Not all that lies there: data
+// beside an op library may be somebody else's.
+void AddLibrary(const std::string& library, std::vector<std::string>* places) {
+  constexpr size_t kBesideMax = 256;  // A rule each; a package has some ten.
+  places->push_back(library);
+  const std::string directory = library.substr(0, library.rfind('/') + 1);
+  const std::unique_ptr<DIR, int (*)(DIR*)> listing(opendir(directory.c_str()), closedir);
+  if (listing == nullptr) return;
+  for (size_t beside = 0; beside < kBesideMax;) {
+    const dirent* entry = readdir(listing.get());
+    if (entry == nullptr) return;
+    const std::string_view name(entry->d_name);
+    if (name.find(".so") == std::string_view::npos) continue;
+    places->push_back(base::Cat(directory, name));
+    ++beside;
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> ReadablePlaces(const std::string& runtime_directory,
                                         const channel::LoadRecord& record) {
   std::vector<std::string> places = {record.directory, runtime_directory};
-  // The files alone: what lies beside an op library may be somebody else's. Libraries that it needs
-  // in turn are found in the system's places or LD_LIBRARY_PATH.
-  places.insert(places.end(), record.op_libraries.begin(), record.op_libraries.end());
+  for (const std::string& library : record.op_libraries) AddLibrary(library, &places);
   places.insert(places.end(), std::begin(kSystemPlaces), std::end(kSystemPlaces));
   const char* path = std::getenv("LD_LIBRARY_PATH");
   std::string_view rest = path == nullptr ? "" : path;

@@ -14,7 +14,10 @@
 #include "base/text.h"
 #include "engine/signature_def.h"
 #include "engine/tensorflow/graph_state.h"
+#include "engine/tensorflow/missing_op.h"
 #include "engine/tensorflow/run.h"
+#include "engine/tensorflow/session_overrides.h"
+#include "engine/unservable.h"
 
 namespace tensord::engine {
 namespace {
@@ -91,7 +94,7 @@ absl::StatusOr<std::string> OpenSession(const TensorFlowApi& api, const LoadOpti
   session->session = api.TF_LoadSessionFromSavedModel(
       session_options.get(), nullptr, options.directory.c_str(), tags.data(),
       static_cast<int>(tags.size()), session->graph, meta_graph.get(), status.get());
-  RETURN_IF_ERROR(base::WithContext(ToStatus(api, status.get()),
+  RETURN_IF_ERROR(base::WithContext(ExplainMissingOp(ToStatus(api, status.get())),
                                     base::Cat("loading ", options.directory, ": ")));
   return std::string(static_cast<const char*>(meta_graph->data), meta_graph->length);
 }
@@ -102,11 +105,18 @@ absl::StatusOr<std::unique_ptr<Model>> TensorFlowEngine::Load(const LoadOptions&
   const TensorFlowApi& api = runtime_->api();
   RETURN_IF_ERROR(LoadOpLibraries(api, options.op_libraries));
   SessionHandle session(&api);
-  ASSIGN_OR_RETURN(const std::string meta_graph_def, OpenSession(api, options, &session));
   ModelParts parts;
+  SessionOverrides overrides = ReadSessionOverrides(options.directory);
+  parts.warnings = std::move(overrides.warnings);
+  LoadOptions overridden = options;
+  overridden.session_config += overrides.config;
+  ASSIGN_OR_RETURN(const std::string meta_graph_def, OpenSession(api, overridden, &session));
   ASSIGN_OR_RETURN(parts.signatures, ParseSignatureDefs(meta_graph_def, kMetaGraphSignatureField));
   ASSIGN_OR_RETURN(parts.stateful_reason, StatefulReason(meta_graph_def, parts.signatures));
   parts.signature_def_map = CopySignatureDefMap(meta_graph_def);
+  for (std::string& line : DescribeUnservable(parts.signature_def_map)) {
+    parts.warnings.push_back(std::move(line));
+  }
   parts.devices = ListDevices(api, session.session);
   parts.runs_in_caller = options.runs_in_caller;
   return std::make_unique<TensorFlowModel>(std::move(session), std::move(parts));

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "engine/tensorflow/feed.h"
+#include "engine/tensorflow/missing_op.h"
 #include "tensor/string_layout.h"
 
 namespace tensord::engine {
@@ -162,7 +163,7 @@ class TensorFlowResult : public Result {
                         static_cast<int>(bound.feeds.size()), bound.fetches.data(),
                         tensors_.data() + before, static_cast<int>(bound.fetches.size()), nullptr,
                         0, nullptr, status.get());
-    RETURN_IF_ERROR(ToStatus(*api_, status.get()));
+    RETURN_IF_ERROR(ExplainMissingOp(ToStatus(*api_, status.get())));
     for (size_t i = 0; i < bound.fetches.size(); ++i) {
       absl::StatusOr<OutputInfo> info = Inspect(*api_, tensors_[before + i]);
       if (!info.ok()) {
@@ -214,6 +215,7 @@ void TensorFlowModel::Describe(ModelInfo* info) const {
   info->signature_def_map = parts_.signature_def_map;
   info->runtime_version = session_.api->TF_Version();
   info->devices = parts_.devices;
+  info->warnings = parts_.warnings;
   info->stateful_reason = parts_.stateful_reason;
 }
 

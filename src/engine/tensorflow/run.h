@@ -39,6 +39,7 @@ struct ModelParts {
   std::string signature_def_map;
   std::string stateful_reason;
   std::vector<std::string> devices;
+  std::vector<std::string> warnings;
   bool runs_in_caller = true;
 };
 
