@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/status_macros.h"
 #include "base/text.h"
 #include "models/check_models.h"
 #include "models/decide.h"
@@ -41,14 +42,13 @@ class Catalog::Impl {
     for (auto& [done, status] : answers_) done(Closing());
   }
 
-  void SetModels(std::vector<ModelConfig> models, Done done) {
-    if (shutting_down_) return Answer(std::move(done), Closing());
-    absl::Status status = CheckModels(models, models_);
-    if (status.ok() && configured_) {
-      status = CheckLabels(models, models_, *snapshot_, options().allow_labels_for_unavailable);
-    }
+  void SetModels(std::vector<ModelConfig> models, Done done, absl::Time deadline) {
+    absl::Status status = Check(models);
     if (!status.ok()) return Answer(std::move(done), std::move(status));
-    Waiter waiter{.done = std::move(done), .deadline = timers_.Now() + limits::kReloadWaitMax};
+    const absl::Time now = timers_.Now();
+    Waiter waiter{.done = std::move(done),
+                  .since = now,
+                  .deadline = std::min(deadline, now + limits::kReloadWaitMax)};
     for (const ModelConfig& model : models) {
       if (IsNew(model) && !AsksForNothing(model.policy)) waiter.models.insert(model.name);
     }
@@ -61,6 +61,13 @@ class Catalog::Impl {
     waiters_.push_back(std::move(waiter));
     watch_all_ |= options().poll_period <= absl::ZeroDuration();
     Schedule();
+  }
+
+  absl::Status Check(const std::vector<ModelConfig>& models) const {
+    if (shutting_down_) return Closing();
+    RETURN_IF_ERROR(CheckModels(models, models_));
+    if (!configured_) return absl::OkStatus();
+    return CheckLabels(models, models_, *snapshot_, options().allow_labels_for_unavailable);
   }
 
   void Shutdown(loop::Task done) {
@@ -134,6 +141,7 @@ class Catalog::Impl {
  private:
   struct Waiter {
     Done done;
+    absl::Time since;
     absl::Time deadline;
     std::set<std::string> models = {};
     std::map<std::string, std::string> errors = {};  // Of those that failed.
@@ -169,6 +177,7 @@ class Catalog::Impl {
       if (old != before.end()) now = std::move(old->second);
       if (!same_path) {
         now.found.clear();
+        now.listed = false;
         SourceState& source = sources_[model.name] = SourceState();
         source.look = ++last_look_;
       }
@@ -354,9 +363,10 @@ class Catalog::Impl {
     }
     if (waiter->models.empty()) return DidNotBecomeAvailable("model(s)", waiter->errors);
     if (now < waiter->deadline) return std::nullopt;
-    return absl::DeadlineExceededError(base::Cat("not available after ",
-                                                 absl::ToInt64Seconds(limits::kReloadWaitMax),
-                                                 " s, still loading: ", pending));
+    return absl::DeadlineExceededError(
+        base::Cat("the new configuration holds, but after ",
+                  absl::FormatDuration(absl::Trunc(now - waiter->since, absl::Milliseconds(1))),
+                  " these models are not available yet; they go on loading: ", pending));
   }
 
   void UpdateWatch() {
@@ -429,8 +439,11 @@ Catalog::Catalog(loop::Timers& timers, const Options& options, CatalogHost& host
     : impl_(std::make_unique<Impl>(timers, options, host)) {}
 Catalog::~Catalog() = default;
 
-void Catalog::SetModels(std::vector<ModelConfig> models, Done done) {
-  impl_->SetModels(std::move(models), std::move(done));
+void Catalog::SetModels(std::vector<ModelConfig> models, Done done, absl::Time deadline) {
+  impl_->SetModels(std::move(models), std::move(done), deadline);
+}
+absl::Status Catalog::Check(const std::vector<ModelConfig>& models) const {
+  return impl_->Check(models);
 }
 void Catalog::Shutdown(loop::Task done) { impl_->Shutdown(std::move(done)); }
 void Catalog::OnSourceUpdate(std::string_view model, std::string_view base_path,

@@ -68,11 +68,17 @@ class Catalog {
   //   UNKNOWN "N model(s) did not become available: {...}", with the failing path or error of each,
   //     as soon as that is known: the new list holds all the same, and a model that failed comes up
   //     when its files do;
-  //   DEADLINE_EXCEEDED after kReloadWaitMax, naming what still loads (and goes on loading);
+  //   DEADLINE_EXCEEDED at `deadline`, or after kReloadWaitMax, naming what still loads (and goes
+  //   on
+  //     loading);
   //   ABORTED when a later list dropped a model that this one waits for;
   //   RESOURCE_EXHAUSTED when kReloadsWaitingMax wait already: nothing has changed then.
   // The first list may put labels on versions that are not loaded yet.
-  void SetModels(std::vector<ModelConfig> models, Done done);
+  void SetModels(std::vector<ModelConfig> models, Done done,
+                 absl::Time deadline = absl::InfiniteFuture());
+
+  // What SetModels would refuse the list for; OK when it would not.
+  absl::Status Check(const std::vector<ModelConfig>& models) const;
 
   // Stops every worker and starts none; `done` runs once, when the last has stopped. From then on
   // SetModels is refused with UNAVAILABLE.

@@ -197,9 +197,28 @@ TEST_F(CatalogTest, AReloadThatTakesTooLongIsAnsweredAndGoesOn) {
   timers_.Advance(limits::kReloadWaitMax);
   ASSERT_TRUE(answer->has_value());
   EXPECT_EQ(answer->value().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(base::Message(answer->value())), HasSubstr("still loading: m"));
+  EXPECT_THAT(std::string(base::Message(answer->value())), HasSubstr("go on loading: m"));
   Load(Key("m", 1));
   EXPECT_EQ(StateOf("m", 1), State::kAvailable);
+}
+
+TEST_F(CatalogTest, AReloadIsAnsweredAtItsDeadlineWithWhatStillLoads) {
+  const auto answer = std::make_shared<std::optional<absl::Status>>();
+  catalog_->SetModels(
+      {Model("a"), Model("b")}, [answer](const absl::Status& status) { *answer = status; },
+      timers_.Now() + absl::Seconds(5));
+  Turn();
+  Serve("a", 1);
+  Disk("b", {1});
+  timers_.Advance(absl::Seconds(4));
+  EXPECT_FALSE(answer->has_value());
+  timers_.Advance(absl::Seconds(1));
+  ASSERT_TRUE(answer->has_value());
+  EXPECT_EQ((*answer)->code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(base::Message(**answer)),
+              testing::AllOf(HasSubstr("after 5s"), HasSubstr("go on loading: b")));
+  Load(Key("b", 1));
+  EXPECT_TRUE(*host_.snapshot->ModelReady("b"));
 }
 
 TEST_F(CatalogTest, ReloadsDoNotWaitForEachOther) {

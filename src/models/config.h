@@ -29,7 +29,9 @@ struct WorkerSettings {
   int executors = 0;              // Runs at a time in one worker.
   int intra_op_threads = 0;       // Of TensorFlow, for one op.
   int inter_op_threads = 0;       // Of TensorFlow; -1 keeps a run in its executor.
-  bool warm_up = true;            // Run something before the version becomes visible.
+  bool warm_up = true;            // Run something synthetic before the version becomes visible...
+  bool recorded_warm_up = true;   // ...unless it comes with recorded requests to be replayed.
+  bool warm_up_strict = false;    // A recorded request that fails fails the load, as the original.
   std::vector<int> warm_up_rows;  // Batch sizes of synthetic warm-up runs; empty: the worker picks.
   int warm_up_repeats = 0;        // Times each recorded request is played.
   uint64_t worker_memory_bytes_max = 0;  // A worker estimated larger is refused.
@@ -59,7 +61,8 @@ struct VersionFiles {
   uint64_t generation = 0;
   uint64_t bytes = 0;  // Sum of the file sizes.
   uint64_t memory_estimate_bytes =
-      0;  // What the ledger holds for each worker until it is measured.
+      0;                       // What the ledger holds for each worker until it is measured.
+  uint64_t warm_up_bytes = 0;  // Of recorded requests; 0: there are none.
 };
 
 // The same for all models.
@@ -74,6 +77,9 @@ struct Options {
   // version; a label that moves stays where it is until its new version is available.
   bool allow_labels_for_unavailable = false;
   uint64_t memory_bytes_max = 0;  // All workers of all models; 0: no limit.
+  // A version whose directory is gone from a base path that can be listed is unloaded, as in the
+  // original. Else what serves is kept until something takes over.
+  bool unload_missing = false;
 };
 
 }  // namespace tensord::models

@@ -140,13 +140,27 @@ class Planner {
     }
     for (const VersionRecord& record : observed.versions) {
       const bool here = Active(record.state) && record.Running() > 0;
-      if (here && SameSpec(record.config, model.config)) {
+      if (here && SameSpec(record.config, model.config) && !Deleted(model, record.number)) {
         candidates[record.number] = {.number = record.number};
       }
     }
     std::vector<int64_t> wanted = ChooseFrom(model, candidates);
     if (wanted.empty() && !serves) wanted = ChooseFrom(model, second_chance);
     return wanted;
+  }
+
+  // Its directory is not in a base path that can be listed, and that is to unload it.
+  bool Deleted(const DesiredModel& model, int64_t number) const {
+    return desired_.options.unload_missing && model.listed &&
+           std::ranges::find(model.found, number, &FoundVersion::number) == model.found.end();
+  }
+
+  // As the original sees it: whatever state its files are in.
+  bool NothingExists(const DesiredModel& model) const {
+    if (!desired_.options.unload_missing || !model.listed) return false;
+    std::map<int64_t, Candidate, std::greater<>> all;
+    for (const FoundVersion& found : model.found) all[found.number] = {.number = found.number};
+    return ChooseFrom(model, all).empty();
   }
 
   static std::vector<int64_t> ChooseFrom(
@@ -247,7 +261,8 @@ class Planner {
     std::ranges::sort(unwanted, std::greater<>(), [](const VersionRecord* record) {
       return std::pair(record->number, record->files.generation);
     });
-    size_t keep = Substitutes(model.config.policy, wanted.size(), settled);
+    size_t keep =
+        NothingExists(model) ? 0 : Substitutes(model.config.policy, wanted.size(), settled);
     for (const VersionRecord* record : unwanted) {
       // Something runs, or can be started again.
       const bool under_way =

@@ -34,6 +34,7 @@ class Story {
     if (what == "disk") Disk(&words);
     if (what == "wait") Wait(&words);
     if (what == "memory") Memory(&words);
+    if (what == "unload_missing") desired_.options.unload_missing = true;
     Worker(what, &words);
     return Settle();
   }
@@ -65,7 +66,10 @@ class Story {
       }
     }
     DesiredModel& model = desired_.models[name];
-    if (model.config.base_path != config.base_path) model.found.clear();
+    if (model.config.base_path != config.base_path) {
+      model.found.clear();
+      model.listed = false;
+    }
     model.config = config;
     for (VersionRecord& record : observed_.models[name].versions) {
       if (SameSpec(record.config, config)) record.config = config;
@@ -284,6 +288,35 @@ const std::vector<Row> kVanishing = {
       {"disk m 1", "begin m/1"},
       {"disk m", "retire m/1"}},
      "1 END"},
+    {"WithUnloadMissingADeletedVersionGivesWayToWhatIsThere",
+     {{"config m", ""},
+      {"unload_missing", ""},
+      {"disk m 2 1", "begin m/2, start m/2#0"},
+      {"loaded m/2#0", ""},
+      {"disk m 1", "begin m/1, start m/1#0"},
+      {"loaded m/1#0", "retire m/2"}}},
+    {"WithUnloadMissingAnEmptyListingUnloadsAll",
+     {{"config m", ""},
+      {"unload_missing", ""},
+      {"disk m 1", "begin m/1, start m/1#0"},
+      {"loaded m/1#0", ""},
+      {"disk m", "retire m/1"},
+      {"stopped m/1#0", ""}},
+     "1 END"},
+    {"WithUnloadMissingFilesThatAreIncompleteUnloadNothing",
+     {{"config m", ""},
+      {"unload_missing", ""},
+      {"disk m 1", "begin m/1, start m/1#0"},
+      {"loaded m/1#0", ""},
+      {"disk m 1!", ""}},
+     "1 AVAILABLE"},
+    {"WithUnloadMissingAPathThatWasNotLookedAtUnloadsNothing",
+     {{"config m", ""},
+      {"unload_missing", ""},
+      {"disk m 1", "begin m/1, start m/1#0"},
+      {"loaded m/1#0", ""},
+      {"config m path /else", ""}},
+     "1 AVAILABLE"},
     {"AChangedBasePathSwitchesToTheSameNumberThere",
      {{"config m", ""},
       {"disk m 1", "begin m/1, start m/1#0"},

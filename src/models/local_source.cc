@@ -181,7 +181,8 @@ FoundVersion LocalSource::Examine(int directory, const std::string& base_path,
                      .complete = known.complete,
                      .reason = known.files.missing,
                      .bytes = files.bytes,
-                     .fingerprint = files.fingerprint};
+                     .fingerprint = files.fingerprint,
+                     .warm_up_bytes = files.warm_up_bytes};
   if (known.complete) found.reason.clear();
   if (!known.complete && found.reason.empty()) {
     found.reason = files.doubt.empty() ? "its files may still be coming" : files.doubt;

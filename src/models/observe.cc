@@ -77,7 +77,8 @@ VersionFiles FilesOf(const FoundVersion& found, uint64_t generation) {
   return {.directory = found.directory,
           .generation = generation,
           .bytes = found.bytes,
-          .memory_estimate_bytes = Ledger::Estimate(found.bytes)};
+          .memory_estimate_bytes = Ledger::Estimate(found.bytes),
+          .warm_up_bytes = found.warm_up_bytes};
 }
 
 // Takes the worker out; true when it was to stop anyway.
@@ -302,6 +303,7 @@ void Listed(const std::string& model, Listing listing, bool after_error, Desired
             Observed* observed) {
   DesiredModel& wanted = desired->models.at(model);
   wanted.found = std::move(listing.versions);
+  wanted.listed = true;
   for (VersionRecord& record : observed->models[model].versions) {
     if (record.config.base_path != wanted.config.base_path) continue;
     const auto found = std::ranges::find(wanted.found, record.number, &FoundVersion::number);

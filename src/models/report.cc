@@ -35,6 +35,11 @@ void LogVersion(const std::string& model, const VersionEntry* before, const Vers
               StateName(after.state), Text(after.status));
   }
   if (after.state != State::kAvailable) return;
+  if (moved && after.warm_up_runs > 0) {
+    obs::Info("model {}, version {}: loaded in {}, warmed up with {} in {} ({} runs)", model,
+              after.number, absl::FormatDuration(after.load_time), after.warm_up_source,
+              absl::FormatDuration(after.warm_up_time), after.warm_up_runs);
+  }
   static const std::vector<std::string> kNone;
   LogWarnings(base::Cat(model, ", version ", after.number), moved ? kNone : before->warnings,
               after.warnings);

@@ -19,10 +19,11 @@ namespace tensord::models {
 struct FoundVersion {
   int64_t number = 0;
   std::string directory = {};
-  bool complete = false;     // May be loaded.
-  std::string reason = {};   // If not complete: what is missing, for the operator.
-  uint64_t bytes = 0;        // Sum of the file sizes.
-  uint64_t fingerprint = 0;  // Of names, sizes and times: other files, other number; never 0.
+  bool complete = false;       // May be loaded.
+  std::string reason = {};     // If not complete: what is missing, for the operator.
+  uint64_t bytes = 0;          // Sum of the file sizes.
+  uint64_t fingerprint = 0;    // Of names, sizes and times: other files, other number; never 0.
+  uint64_t warm_up_bytes = 0;  // Of assets.extra/tf_serving_warmup_requests; 0: there is none.
 
   bool operator==(const FoundVersion&) const = default;
 };

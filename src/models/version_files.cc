@@ -189,6 +189,8 @@ class Judge {
       seen_->missing = "saved_model.pb is not a regular file";
       return;
     }
+    const File* warm_up = Named("assets.extra/tf_serving_warmup_requests");
+    if (warm_up != nullptr && warm_up->regular) seen_->warm_up_bytes = warm_up->bytes;
     const bool variables = Variables();
     if (!seen_->missing.empty() || binary == nullptr) return;
     const base::UniqueFd file = OpenFile(at_, "saved_model.pb");

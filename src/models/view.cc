@@ -66,6 +66,7 @@ VersionEntry EntryOf(const VersionRecord& record) {
     entry.load_time = absl::Microseconds(info.load_microseconds);
     entry.warm_up_time = absl::Microseconds(info.warm_up_microseconds);
     entry.warm_up_runs = info.warm_up_runs;
+    entry.warm_up_source = info.warm_up_source;
   }
   return entry;
 }

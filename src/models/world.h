@@ -24,6 +24,7 @@ namespace tensord::models {
 struct DesiredModel {
   ModelConfig config;
   std::vector<FoundVersion> found;  // Of the last listing that succeeded; highest first.
+  bool listed = false;              // One of this base path has.
   // Where each label points now; a label that moves lags behind the configuration.
   std::map<std::string, int64_t, std::less<>> labels;
 };

@@ -133,6 +133,23 @@ void Metrics::Clear(Metric metric) {
   clear(state_->counters[index], state_->live_totals[index]);
 }
 
+std::map<std::string, int64_t> Metrics::CounterTotals(const std::vector<std::string>& names) const {
+  std::map<std::string, int64_t> totals;
+  for (const std::string& name : names) {
+    std::string on_page = name;
+    if (name.starts_with('/')) std::ranges::replace(on_page, '/', ':');
+    for (size_t i = 0; i < kMetricCount; ++i) {
+      if (kMetrics[i].name != on_page || state_->counters[i] == nullptr) continue;
+      double total = 0;
+      for (const prometheus::MetricFamily& family : state_->counters[i]->Collect()) {
+        for (const prometheus::ClientMetric& series : family.metric) total += series.counter.value;
+      }
+      totals[name] = static_cast<int64_t>(total);
+    }
+  }
+  return totals;
+}
+
 std::string Metrics::Page() const { return MetricText(state_->registry.Collect()); }
 
 std::string_view StatusLabel(absl::StatusCode code) {

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -39,6 +41,10 @@ class Metrics {
   void SetTotal(Metric metric, const std::vector<std::string>& labels, double total);
   // Forgets all gauges or totals of a metric; those still true are set again when the page is made.
   void Clear(Metric metric);
+
+  // The sum over all series of each counter. Names as on the page, or in the original's form
+  // ("/tensorflow/serving/request_count"); those that are no counter are left out.
+  std::map<std::string, int64_t> CounterTotals(const std::vector<std::string>& names) const;
 
   // The page, in Prometheus' text format 0.0.4.
   std::string Page() const;

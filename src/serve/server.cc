@@ -69,12 +69,12 @@ absl::Status Server::Build() {
   context_.options = &options_;
   context_.metrics = &request_metrics_;
   context_.metrics_path = monitoring_.prometheus ? monitoring_.path : std::string();
-  context_.reload = [this](std::string config, loop::EventLoop& caller,
+  context_.reload = [this](std::string config, absl::Time deadline, loop::EventLoop& caller,
                            std::function<void(absl::Status)> done) {
-    loop::PostOrDie(loops_->control(),
-                    [this, config = std::move(config), &caller, done = std::move(done)]() mutable {
-                      ReloadFromClient(std::move(config), caller, std::move(done));
-                    });
+    loop::PostOrDie(loops_->control(), [this, config = std::move(config), deadline, &caller,
+                                        done = std::move(done)]() mutable {
+      ReloadFromClient(std::move(config), deadline, caller, std::move(done));
+    });
   };
   context_.metrics_page = [this](std::shared_ptr<front::Exchange> exchange) {
     SendMetricsPage(std::move(exchange));
@@ -121,7 +121,7 @@ absl::Status Server::OpenLogs() {
 
 int Server::Run() {
   loop::PostOrDie(loops_->control(), [this] {
-    SetModels(std::move(first_), [](const absl::Status& status) {
+    SetModels(std::move(first_), absl::InfiniteFuture(), [](const absl::Status& status) {
       if (!status.ok()) obs::Warn("{}", base::Message(status));
     });
     if (sockets_.listen_when_loaded) {
@@ -171,17 +171,26 @@ void Server::OnSupervisor(const channel::ControlRecord& record, base::UniqueFd d
     if (access_log_ != nullptr) access_log_->Reopen();
     return ReloadFromFiles();
   }
+  if (record.kind == channel::ControlKind::kPing) {
+    channel::ControlRecord pong;
+    pong.kind = channel::ControlKind::kPong;
+    return supervisor_->Send(pong);
+  }
   fleet_->OnSupervisor(record, std::move(descriptor));
 }
 
-void Server::SetModels(Files files, std::function<void(absl::Status)> done) {
-  std::map<std::string, config::RequestLogging> logging;
-  for (const config::ModelEntry& model : files.models) {
-    if (model.logging) logging[model.name] = *model.logging;
+void Server::SetModels(Files files, absl::Time deadline, std::function<void(absl::Status)> done) {
+  std::vector<models::ModelConfig> models = PlanModels(files.models, files.settings, options_);
+  // Settings, logs and list hold together or not at all.
+  if (catalog_->Check(models).ok()) {
+    std::map<std::string, config::RequestLogging> logging;
+    for (const config::ModelEntry& model : files.models) {
+      if (model.logging) logging[model.name] = *model.logging;
+    }
+    request_logs_->Configure(std::move(logging));
+    host_->SetSettings(std::move(files.settings));
   }
-  request_logs_->Configure(std::move(logging));
-  host_->SetSettings(std::move(files.settings));
-  catalog_->SetModels(PlanModels(files.models, host_->settings(), options_), std::move(done));
+  catalog_->SetModels(std::move(models), std::move(done), deadline);
 }
 
 void Server::ReloadFromFiles() {
@@ -192,7 +201,7 @@ void Server::ReloadFromFiles() {
       if (!files.ok()) {
         return obs::Error("the configuration stays as it is: {}", base::Message(files.status()));
       }
-      SetModels(*std::move(files), [](const absl::Status& status) {
+      SetModels(*std::move(files), absl::InfiniteFuture(), [](const absl::Status& status) {
         if (status.ok()) return obs::Info("the new configuration holds");
         obs::Error("reload: {}", base::Message(status));
       });
@@ -210,7 +219,7 @@ void Server::PollFiles() {
   });
 }
 
-void Server::ReloadFromClient(std::string config, loop::EventLoop& caller,
+void Server::ReloadFromClient(std::string config, absl::Time deadline, loop::EventLoop& caller,
                               std::function<void(absl::Status)> done) {
   // `done` holds the client's exchange, which must be let go on the caller's loop.
   auto answer = std::make_shared<std::function<void(absl::Status)>>(std::move(done));
@@ -225,7 +234,7 @@ void Server::ReloadFromClient(std::string config, loop::EventLoop& caller,
   absl::StatusOr<std::vector<config::ModelEntry>> models = config::ToModelEntries(proto, &warnings);
   LogWarnings(warnings);
   if (!models.ok()) return reply(models.status());
-  SetModels({.models = *std::move(models), .settings = host_->settings()}, reply);
+  SetModels({.models = *std::move(models), .settings = host_->settings()}, deadline, reply);
 }
 
 void Server::SendMetricsPage(std::shared_ptr<front::Exchange> exchange) {

@@ -56,10 +56,10 @@ class Server {
   void OnSupervisor(const channel::ControlRecord& record, base::UniqueFd descriptor);
   void OpenNetwork();
   void WhenStarted();
-  void SetModels(Files files, std::function<void(absl::Status)> done);
+  void SetModels(Files files, absl::Time deadline, std::function<void(absl::Status)> done);
   void ReloadFromFiles();
   void PollFiles();
-  void ReloadFromClient(std::string config, loop::EventLoop& caller,
+  void ReloadFromClient(std::string config, absl::Time deadline, loop::EventLoop& caller,
                         std::function<void(absl::Status)> done);
   void SendMetricsPage(std::shared_ptr<front::Exchange> exchange);
   void Drain();

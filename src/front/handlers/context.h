@@ -25,8 +25,8 @@ struct ServerContext {
   obs::RequestMetrics* metrics = nullptr;
   AccessLog* access_log = nullptr;  // Null: off.
   // Applies a serialized tensorflow.serving.ModelServerConfig on the control loop; `done` comes
-  // back on `caller`.
-  std::function<void(std::string config, loop::EventLoop& caller,
+  // back on `caller`, at the deadline at the latest.
+  std::function<void(std::string config, absl::Time deadline, loop::EventLoop& caller,
                      std::function<void(absl::Status)>)>
       reload;
   // Makes the metrics page on the control loop and sends it.

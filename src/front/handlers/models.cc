@@ -3,10 +3,12 @@
 
 #include "front/handlers/models.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "front/handlers/authorize.h"
 #include "front/handlers/lookup.h"
@@ -76,6 +78,14 @@ void ReplyRest(const LoopContext& context, Exchange& exchange, absl::StatusOr<st
   ReplyJsonError(exchange, body.status(), cors, RetryAfterOf(body.status(), {}));
 }
 
+using Increases = std::vector<std::pair<std::string, int64_t>>;
+
+// So much earlier than the client's deadline that the answer comes before its own timer.
+absl::Time AnswerBy(absl::Time now, absl::Time deadline) {
+  if (deadline == absl::InfiniteFuture()) return deadline;
+  return deadline - std::clamp((deadline - now) / 20, absl::Milliseconds(10), absl::Seconds(1));
+}
+
 }  // namespace
 
 void StatusGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
@@ -116,16 +126,24 @@ void MetadataRest(const LoopContext& context, Exchange& exchange, const wire::Re
       Metadata(context, exchange, SpecOf(route, /*signature_name=*/{}), wire::PrintModelMetadata));
 }
 
-void ReloadGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+void ReloadGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
                 std::span<const std::byte> message) {
   absl::Status allowed = Authorize(exchange->head(), Operation::kManage, {});
   if (!allowed.ok()) return ReplyGrpc(*exchange, allowed);
   absl::StatusOr<wire::ReloadConfigRequest> request =
       wire::ParseReloadConfigRequest(wire::Chars(message));
   if (!request.ok()) return ReplyGrpc(*exchange, request.status());
+  const absl::Time deadline = AnswerBy(context.loop->Now(), head.deadline);
   context.server->reload(
-      std::move(request->config), *context.loop, [exchange](const absl::Status& status) {
-        ReplyGrpc(*exchange, status, wire::EncodeReloadConfigResponse(status, {}));
+      std::move(request->config), deadline, *context.loop,
+      [exchange, metrics = context.server->metrics,
+       before = context.server->metrics->CounterTotals(request->metric_names)](
+          const absl::Status& status) {
+        Increases increases;
+        for (const auto& [name, total] : before) {
+          increases.emplace_back(name, metrics->CounterTotals({name}).at(name) - total);
+        }
+        ReplyGrpc(*exchange, status, wire::EncodeReloadConfigResponse(status, increases));
       });
 }
 
