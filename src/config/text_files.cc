@@ -113,6 +113,7 @@ ModelSettings ToSettings(const tensord::ModelSettings& file) {
   if (file.has_replicas()) settings.replicas = static_cast<int>(file.replicas());
   settings.warm_up_rows.assign(file.warm_up_rows().begin(), file.warm_up_rows().end());
   if (file.has_synthetic_warm_up()) settings.synthetic_warm_up = file.synthetic_warm_up();
+  if (file.has_warm_up_strict()) settings.warm_up_strict = file.warm_up_strict();
   settings.onednn = ToOneDnn(file.onednn());
   settings.op_libraries.assign(file.op_libraries().begin(), file.op_libraries().end());
   if (file.has_memory_limit_bytes()) settings.memory_limit_bytes = file.memory_limit_bytes();

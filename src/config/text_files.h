@@ -98,6 +98,7 @@ struct ModelSettings {
   std::optional<int> replicas{};
   std::vector<int64_t> warm_up_rows{};
   std::optional<bool> synthetic_warm_up{};
+  std::optional<bool> warm_up_strict{};
   OneDnn onednn = OneDnn::kAuto;
   std::vector<std::string> op_libraries{};  // Absolute paths.
   std::optional<uint64_t> memory_limit_bytes{};

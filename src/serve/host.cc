@@ -7,8 +7,11 @@
 #include <iterator>
 #include <utility>
 
+#include "base/status_macros.h"
 #include "base/text.h"
 #include "obs/log.h"
+#include "serve/warm_up.h"
+#include "wire/signatures.h"
 
 namespace tensord::serve {
 namespace {
@@ -39,14 +42,25 @@ bool MayServe(const models::VersionEntry& version) {
 // Hears of one worker on its home loop, and brings it to the version there and to the catalog.
 class Host::Observer final : public fleet::WorkerObserver {
  public:
-  Observer(Host* host, VersionHome* home, fleet::WorkerKey key, VersionId id, VersionSetup setup,
-           std::string directory)
-      : host_(host),
-        home_(home),
-        key_(std::move(key)),
-        id_(std::move(id)),
-        setup_(std::move(setup)),
-        directory_(std::move(directory)) {}
+  struct Parts {
+    Host* host;
+    int home;  // The loop's number.
+    fleet::WorkerKey key;
+    VersionId id;
+    VersionSetup setup;
+    std::optional<WarmUpPlan> warm_up;
+    std::string directory;
+  };
+  explicit Observer(Parts parts)
+      : host_(parts.host),
+        loop_(host_->setup_.loops->at(parts.home)),
+        home_(host_->homes_[static_cast<size_t>(parts.home)].get()),
+        mailbox_(host_->mailboxes_[static_cast<size_t>(parts.home)]),
+        key_(std::move(parts.key)),
+        id_(std::move(parts.id)),
+        setup_(std::move(parts.setup)),
+        warm_up_plan_(std::move(parts.warm_up)),
+        directory_(std::move(parts.directory)) {}
 
   void OnLoaded(fleet::WorkerHandle& worker, const engine::ModelInfo& info) override {
     if (host_->setup_.options->sandbox == "on" && !MissingLayer(info).empty()) {
@@ -55,27 +69,17 @@ class Host::Observer final : public fleet::WorkerObserver {
                     "; --sandbox=best_effort goes on without"));
       return worker.Stop();
     }
-    absl::StatusOr<std::shared_ptr<front::Servable>> servable =
-        home_->AddWorker(id_, &worker, info, std::move(setup_));
-    if (!servable.ok()) {
-      refused_ = servable.status();
-      return worker.Stop();
-    }
-    loads().CountLoaded({.model = key_.model,
-                         .path = directory_,
-                         .load_time = absl::Microseconds(info.load_microseconds),
-                         .warm_up_time = absl::Microseconds(info.warm_up_microseconds),
-                         .warm_up_runs = info.warm_up_runs});
-    ToCatalog([info, handle = *std::move(servable)](models::Catalog* catalog,
-                                                    const fleet::WorkerKey& key) {
-      catalog->OnLoaded(key, info, handle);
-    });
+    if (!warm_up_plan_.has_value()) return Join(worker, info);
+    if (const absl::Status begun = BeginWarmUp(worker, info); !begun.ok()) Refuse(worker, begun);
   }
 
   void OnFree() override { home_->OnWorkerFree(id_); }
 
   void OnEnded(fleet::WorkerHandle* worker, End end, const absl::Status& reason) override {
     if (worker != nullptr) home_->RemoveWorker(id_, worker);
+    const std::string warming = warm_up_ == nullptr ? "" : warm_up_->now();
+    warm_up_.reset();
+    if (end == End::kDied && !joined_ && refused_.ok()) return DiedBeforeItServed(warming, reason);
     if (!refused_.ok() || end == End::kLoadFailed) {
       const absl::Status why = refused_.ok() ? reason : refused_;
       loads().CountLoadFailed(key_.model, directory_);
@@ -95,6 +99,60 @@ class Host::Observer final : public fleet::WorkerObserver {
 
  private:
   obs::LoadMetrics& loads() { return host_->setup_.metrics->loads(); }
+
+  void Refuse(fleet::WorkerHandle& worker, const absl::Status& status) {
+    refused_ = status;
+    worker.Stop();
+  }
+
+  absl::Status BeginWarmUp(fleet::WorkerHandle& worker, const engine::ModelInfo& info) {
+    ASSIGN_OR_RETURN(tensor::SignatureList signatures,
+                     wire::ParseSignatures(info.signature_def_map));
+    // Rows of a model that keeps state are not for joining.
+    if (!info.stateful_reason.empty()) warm_up_plan_->rows.clear();
+    warm_up_ = std::make_unique<WarmUp>(
+        loop_, mailbox_, &worker, std::move(signatures), *std::move(warm_up_plan_),
+        [this, &worker, info = engine::ModelInfo(info)](WarmUpReport report) mutable {
+          loop_.Defer([spent = std::shared_ptr<WarmUp>(std::move(warm_up_))] {});
+          if (!report.status.ok()) return Refuse(worker, report.status);
+          info.warm_up_source = "records";
+          info.warm_up_runs += report.runs;
+          info.warm_up_microseconds +=
+              static_cast<uint64_t>(absl::ToInt64Microseconds(report.time));
+          for (std::string& line : report.warnings) info.warnings.push_back(std::move(line));
+          Join(worker, info);
+        });
+    return absl::OkStatus();
+  }
+
+  void Join(fleet::WorkerHandle& worker, const engine::ModelInfo& info) {
+    absl::StatusOr<std::shared_ptr<front::Servable>> servable =
+        home_->AddWorker(id_, &worker, info, std::move(setup_));
+    if (!servable.ok()) return Refuse(worker, servable.status());
+    joined_ = true;
+    loads().CountLoaded({.model = key_.model,
+                         .path = directory_,
+                         .load_time = absl::Microseconds(info.load_microseconds),
+                         .warm_up_time = absl::Microseconds(info.warm_up_microseconds),
+                         .warm_up_runs = info.warm_up_runs});
+    ToCatalog([info, handle = *std::move(servable)](models::Catalog* catalog,
+                                                    const fleet::WorkerKey& key) {
+      catalog->OnLoaded(key, info, handle);
+    });
+  }
+
+  // It may have been the warm-up: the next worker of these files does without, unless the operator
+  // is strict about recorded requests.
+  void DiedBeforeItServed(const std::string& warming, const absl::Status& reason) {
+    loads().CountLoadFailed(key_.model, directory_);
+    std::string text(base::Message(reason));
+    if (!warming.empty()) text += base::Cat(" (in ", warming, ")");
+    loop::PostOrDie(host_->setup_.loops->control(), [host = host_, key = key_, id = id_, text] {
+      host->died_loading_.insert(id);
+      if (host->catalog_ != nullptr) host->catalog_->OnDied(key, text);
+    });
+  }
+
   void ToCatalog(std::function<void(models::Catalog*, const fleet::WorkerKey&)> tell) {
     loop::PostOrDie(host_->setup_.loops->control(), [host = host_, key = key_, tell] {
       if (host->catalog_ != nullptr) tell(host->catalog_, key);
@@ -102,18 +160,28 @@ class Host::Observer final : public fleet::WorkerObserver {
   }
 
   Host* const host_;
+  loop::EventLoop& loop_;
   VersionHome* const home_;
+  const std::shared_ptr<models::Mailbox> mailbox_;
   const fleet::WorkerKey key_;
   const VersionId id_;
   VersionSetup setup_;
-  const std::string directory_;
-  absl::Status refused_;  // Loaded, but not taken.
+  std::optional<WarmUpPlan> warm_up_plan_;
+  std::unique_ptr<WarmUp> warm_up_;  // While recorded requests are replayed.
+  bool joined_ = false;              // It serves.
+  const std::string directory_;      // Of the version.
+  absl::Status refused_;             // Loaded, but not taken.
 };
 
 Host::Host(Setup setup) : setup_(std::move(setup)) {
   for (int i = 0; i < setup_.loops->size(); ++i) {
     homes_.push_back(std::make_unique<VersionHome>(setup_.loops->at(i)));
+    mailboxes_.push_back(std::make_shared<models::Mailbox>(&setup_.loops->at(i)));
   }
+}
+
+Host::~Host() {
+  for (const std::shared_ptr<models::Mailbox>& mailbox : mailboxes_) mailbox->Close();
 }
 
 int Host::HomeOf(const std::string& model) const {
@@ -139,14 +207,26 @@ void Host::Start(const fleet::WorkerKey& key, const models::VersionFiles& files,
   workers_[key] = id;
   fleet::LaunchSpec spec;
   spec.key = key;
+  VersionSetup setup = SetupOf(key);
   spec.load = PlanLoad(key, files, config, SettingsOf(settings_, key.model), *setup_.options,
-                       setup_.machine, workers_started_++);
+                       setup_.machine, setup.queue, workers_started_++);
+  std::optional<WarmUpPlan> warm_up = PlanWarmUp(files, config.worker, setup.queue);
+  if (died_loading_.contains(id) && !(warm_up && warm_up->strict)) {
+    obs::Warn("model {}, version {}: a worker died before it served; this one is not warmed up",
+              key.model, key.version);
+    warm_up.reset();
+    spec.load.synthetic_warm_up = false;
+  }
   spec.onednn = OneDnnOf(key.runtime);
   obs::Info("model {}, version {}: loading {}", key.model, key.version, files.directory);
   setup_.fleet->Launch(std::move(spec), setup_.loops->at(home),
-                       std::make_unique<Observer>(this, homes_[static_cast<size_t>(home)].get(),
-                                                  key, id, SetupOf(key), files.directory));
-  setup_.metrics->loads().CountEvent(key.model, "started");
+                       std::make_unique<Observer>(Observer::Parts{.host = this,
+                                                                  .home = home,
+                                                                  .key = key,
+                                                                  .id = id,
+                                                                  .setup = std::move(setup),
+                                                                  .warm_up = std::move(warm_up),
+                                                                  .directory = files.directory}));
 }
 
 void Host::Stop(const fleet::WorkerKey& key) {
@@ -199,6 +279,12 @@ void Host::DropEnded(const models::Snapshot& snapshot) {
           });
         });
   }
+  std::erase_if(died_loading_, [&snapshot](const VersionId& id) {
+    const auto model = snapshot.models.find(id.model);
+    const models::VersionEntry* version =
+        model == snapshot.models.end() ? nullptr : model->second->Version(id.version);
+    return version == nullptr || version->generation != id.generation;
+  });
   serving_ = std::move(serving);
 }
 

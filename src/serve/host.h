@@ -42,6 +42,7 @@ class Host final : public models::CatalogHost {
   };
 
   explicit Host(Setup setup);
+  ~Host() override;
 
   // REQUIRES: before the catalog's first list.
   void Attach(models::Catalog* catalog, models::Scanner* scanner) {
@@ -74,9 +75,11 @@ class Host final : public models::CatalogHost {
   models::Scanner* scanner_ = nullptr;
   SettingsByModel settings_;
   uint64_t workers_started_ = 0;
-  std::map<fleet::WorkerKey, VersionId> workers_;    // Started and not yet over.
-  std::set<VersionId> serving_;                      // That may have a queue somewhere.
-  std::vector<std::unique_ptr<VersionHome>> homes_;  // One a loop, touched there only.
+  std::map<fleet::WorkerKey, VersionId> workers_;            // Started and not yet over.
+  std::set<VersionId> serving_;                              // That may have a queue somewhere.
+  std::vector<std::unique_ptr<VersionHome>> homes_;          // One a loop, touched there only.
+  std::vector<std::shared_ptr<models::Mailbox>> mailboxes_;  // One a loop, for reading threads.
+  std::set<VersionId> died_loading_;  // A worker did, perhaps of its warm-up: the next has none.
 };
 
 }  // namespace tensord::serve

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_split.h"
+#include "base/limits.h"
+#include "base/text.h"
 #include "tensord/session_config.pb.h"
 
 namespace tensord::serve {
@@ -55,6 +57,8 @@ models::WorkerSettings PlanWorker(const config::ModelSettings& settings,
   for (const int64_t rows : settings.warm_up_rows) {
     worker.warm_up_rows.push_back(static_cast<int>(rows));
   }
+  worker.recorded_warm_up = options.enable_model_warmup;
+  worker.warm_up_strict = settings.warm_up_strict.value_or(false);
   worker.warm_up_repeats = options.num_request_iterations_for_warmup;
   worker.worker_memory_bytes_max = settings.memory_limit_bytes.value_or(0);
   worker.runtime = RuntimeOf(settings.onednn);
@@ -104,6 +108,7 @@ models::Options PlanCatalog(const config::ServerOptions& options, uint64_t memor
       absl::Microseconds(std::max<int64_t>(options.load_retry_interval_micros, 0));
   plan.allow_labels_for_unavailable = options.allow_version_labels_for_unavailable_models;
   plan.memory_bytes_max = memory_limit_bytes;
+  plan.unload_missing = options.unload_missing_versions;
   return plan;
 }
 
@@ -128,26 +133,55 @@ channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionF
                              const models::ModelConfig& config,
                              const config::ModelSettings& settings,
                              const config::ServerOptions& options, const Machine& machine,
-                             uint64_t worker_number) {
+                             const sched::QueueOptions& queue, uint64_t worker_number) {
   channel::LoadRecord load;
   load.model = key.model;
   load.version = key.version;
   load.directory = files.directory;
   load.tags = absl::StrSplit(options.saved_model_tags, ',', absl::SkipEmpty());
   load.session_config = SessionConfig(config.worker, options, machine);
-  load.op_libraries = settings.op_libraries;
+  load.op_libraries = absl::StrSplit(options.op_library, ',', absl::SkipEmpty());
+  for (const std::string& library : settings.op_libraries) load.op_libraries.push_back(library);
   load.executors =
       static_cast<uint32_t>(config.worker.executors > 0 ? config.worker.executors : machine.cpus);
   load.runs_in_caller = settings.runs_in_caller.value_or(true);
-  load.synthetic_warm_up = config.worker.warm_up;
-  load.warm_up_rows.assign(config.worker.warm_up_rows.begin(), config.worker.warm_up_rows.end());
-  if (load.warm_up_rows.empty()) load.warm_up_rows = {1};
+  load.synthetic_warm_up =
+      config.worker.warm_up && !PlanWarmUp(files, config.worker, queue).has_value();
+  load.warm_up_rows = WarmUpRows(config.worker, queue);
   load.sandbox = options.sandbox != "off" && settings.sandbox.value_or(true);
   if (machine.root && load.sandbox && options.worker_user_base > 0) {
     load.sandbox_user = static_cast<uint32_t>(options.worker_user_base) +
                         static_cast<uint32_t>(worker_number % kWorkerUsers);
   }
   return load;
+}
+
+std::vector<int64_t> WarmUpRows(const models::WorkerSettings& settings,
+                                const sched::QueueOptions& queue) {
+  if (!settings.warm_up_rows.empty()) {
+    return {settings.warm_up_rows.begin(), settings.warm_up_rows.end()};
+  }
+  int64_t rows_max = queue.rows_max;
+  if (queue.batching) {
+    if (!queue.batching->allowed_batch_sizes.empty()) return queue.batching->allowed_batch_sizes;
+    rows_max = queue.batching->ExecutionRowsMax().value_or(rows_max);
+  }
+  std::vector<int64_t> rows = {1};
+  while (rows.back() * 2 <= rows_max && rows.size() < limits::kLoadListMax) {
+    rows.push_back(rows.back() * 2);
+  }
+  if (rows.back() < rows_max && queue.batching) rows.push_back(rows_max);
+  return rows;
+}
+
+std::optional<WarmUpPlan> PlanWarmUp(const models::VersionFiles& files,
+                                     const models::WorkerSettings& settings,
+                                     const sched::QueueOptions& queue) {
+  if (!settings.recorded_warm_up || files.warm_up_bytes == 0) return std::nullopt;
+  return WarmUpPlan{.file = base::Cat(files.directory, "/assets.extra/tf_serving_warmup_requests"),
+                    .repeats = std::max(1, settings.warm_up_repeats),
+                    .strict = settings.warm_up_strict,
+                    .rows = WarmUpRows(settings, queue)};
 }
 
 void PlanBatching(const std::optional<config::BatchingParameters>& parameters,

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "fleet/worker_key.h"
 #include "models/config.h"
 #include "sched/queue_options.h"
+#include "serve/warm_up.h"
 
 // From flags and files to what catalog, queue and worker are told. Pure.
 namespace tensord::serve {
@@ -45,7 +47,17 @@ channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionF
                              const models::ModelConfig& config,
                              const config::ModelSettings& settings,
                              const config::ServerOptions& options, const Machine& machine,
-                             uint64_t worker_number);
+                             const sched::QueueOptions& queue, uint64_t worker_number);
+
+// Batch sizes to be run before a version is visible: those that the model's settings name, else
+// those that the queue may form (the powers of two stand for all between them).
+std::vector<int64_t> WarmUpRows(const models::WorkerSettings& settings,
+                                const sched::QueueOptions& queue);
+
+// The recorded requests to be replayed; nothing when there are none, or none are wanted.
+std::optional<WarmUpPlan> PlanWarmUp(const models::VersionFiles& files,
+                                     const models::WorkerSettings& settings,
+                                     const sched::QueueOptions& queue);
 
 // Batching as the operator set it: by the original's file, else by our settings, else by us.
 void PlanBatching(const std::optional<config::BatchingParameters>& parameters,

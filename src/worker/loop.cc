@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -119,10 +120,11 @@ absl::Status Loop::Load(const channel::LoadRecord& record) {
   const absl::Time loaded = clock_.Now();
   info.load_microseconds = Microseconds(loaded - begun);
   if (record.synthetic_warm_up && model_->stateful_reason().empty()) {
-    WarmUpReport report = WarmUp(*model_, record.warm_up_rows);
+    WarmUpReport report = WarmUp(*model_, record.warm_up_rows, clock_);
     info.warm_up_microseconds = Microseconds(clock_.Now() - loaded);
     info.warm_up_runs = report.runs;
-    info.warnings = std::move(report.warnings);
+    if (report.runs > 0) info.warm_up_source = "zeros";
+    std::ranges::move(report.warnings, std::back_inserter(info.warnings));
     warm_up_inputs_ = std::move(report.kept);
   }
   // What loading and optimising left behind: up to half of a model's memory.
@@ -247,6 +249,8 @@ int Loop::WatchTimeout(uint64_t* begun_before) {
   const auto beat = static_cast<int>(absl::ToInt64Milliseconds(limits::kHeartbeatEvery));
   const uint64_t begun = runs_begun_;
   if (begun != std::exchange(*begun_before, begun) || begun != runs_done_) return beat;
+  // The first runs, which may have been a warm-up, left behind what optimising them took.
+  if (begun > 0 && !std::exchange(trimmed_, true)) malloc_trim(0);
   watch_sleeps_ = true;
   if (runs_begun_ == begun) return -1;
   watch_sleeps_ = false;

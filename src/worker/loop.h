@@ -83,6 +83,7 @@ class Loop {
   std::atomic<uint64_t> runs_begun_ = 0;
   std::atomic<uint64_t> runs_done_ = 0;
   std::atomic<bool> watch_sleeps_ = false;  // Until a run begins.
+  bool trimmed_ = false;                    // By the watch.
   WakeEvent wake_;
 
   std::thread loader_;

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "tensor/string_layout.h"
@@ -45,6 +46,24 @@ absl::StatusOr<tensor::Tensor> Zeros(tensor::DType dtype, const tensor::Shape& s
   return tensor;
 }
 
+// What cannot be fed is said at load already.
+bool CanBeFed(const tensor::Signature& signature) {
+  return std::ranges::all_of(signature.inputs, [](const tensor::Endpoint& input) {
+    return input.dense && tensor::IsServable(input.dtype);
+  });
+}
+
+// Whether the scheduler would not make a batch of these.
+bool TooLargeToJoin(const tensor::Signature& signature, const std::vector<tensor::Shape>& shapes) {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const tensor::DType dtype = signature.inputs[i].dtype;
+    const auto elements = static_cast<uint64_t>(shapes[i].elements());
+    bytes += elements * (dtype == tensor::DType::kString ? 1 : tensor::ElementBytes(dtype));
+  }
+  return bytes > limits::kBatchBytesMax;
+}
+
 absl::Status RunZeros(engine::Model& model, size_t signature,
                       const std::vector<tensor::Shape>& shapes, std::vector<tensor::Tensor>* kept) {
   std::vector<tensor::Tensor> inputs;
@@ -79,18 +98,23 @@ absl::StatusOr<std::vector<tensor::Shape>> WarmUpShapes(const tensor::Signature&
   return shapes;
 }
 
-WarmUpReport WarmUp(engine::Model& model, std::span<const int64_t> rows) {
+WarmUpReport WarmUp(engine::Model& model, std::span<const int64_t> rows, const base::Clock& clock) {
   WarmUpReport report;
+  const absl::Time begun = clock.Now();
+  bool late = false;
   for (size_t i = 0; i < model.signatures().size(); ++i) {
     const tensor::Signature& signature = model.signatures()[i];
     // The init and train operations are no one's to call.
-    if (signature.name.starts_with("__saved_model_")) continue;
+    if (signature.name.starts_with("__saved_model_") || !CanBeFed(signature)) continue;
     std::vector<std::vector<tensor::Shape>> done;
     for (const int64_t count : rows) {
+      late = late || clock.Now() - begun > limits::kSyntheticWarmUpMax;
+      if (late && !done.empty()) break;
       const absl::StatusOr<std::vector<tensor::Shape>> shapes = WarmUpShapes(signature, count);
       absl::Status status = shapes.status();
       if (shapes.ok()) {
         if (std::find(done.begin(), done.end(), *shapes) != done.end()) continue;
+        if (!done.empty() && TooLargeToJoin(signature, *shapes)) break;
         done.push_back(*shapes);
         status = RunZeros(model, i, *shapes, &report.kept);
         ++report.runs;
@@ -98,7 +122,13 @@ WarmUpReport WarmUp(engine::Model& model, std::span<const int64_t> rows) {
       if (status.ok()) continue;
       report.warnings.push_back(base::Cat("warm-up of signature '", signature.name, "' with ",
                                           count, " rows of zeros: ", base::Message(status)));
+      break;
     }
+  }
+  if (late) {
+    report.warnings.push_back(base::Cat("the warm-up of larger batches was ended after ",
+                                        absl::ToInt64Seconds(limits::kSyntheticWarmUpMax),
+                                        " s; the model's setting warm_up_rows names sizes"));
   }
   return report;
 }

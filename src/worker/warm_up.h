@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/clock.h"
 #include "engine/engine.h"
 #include "tensor/shape.h"
 #include "tensor/signature.h"
@@ -30,8 +31,10 @@ struct WarmUpReport {
 
 // Runs every signature once for each of `rows` with zeros and empty strings, so that the runtime
 // has optimised its graphs before a client waits for it. Sizes that come to the same shapes run
-// once. A run that fails is a warning: zeros may be no sensible input.
+// once, and those of larger inputs than the scheduler joins do not run; no more than the first size
+// does once kSyntheticWarmUpMax is over. A run that fails is a warning, and the end for its
+// signature: zeros may be no sensible input.
 // REQUIRES: the model is not stateful.
-WarmUpReport WarmUp(engine::Model& model, std::span<const int64_t> rows);
+WarmUpReport WarmUp(engine::Model& model, std::span<const int64_t> rows, const base::Clock& clock);
 
 }  // namespace tensord::worker

@@ -136,7 +136,7 @@ TEST(WarmUp, RunsEqualShapesOnceAndLeavesTheInitOperationAlone) {
   };
   engine::FakeModel model(std::move(spec));
   const std::vector<int64_t> rows = {1, 8};
-  const WarmUpReport report = WarmUp(model, rows);
+  const WarmUpReport report = WarmUp(model, rows, base::MonotonicClock());
   EXPECT_THAT(ran, ElementsAre("1[2]"));
   EXPECT_THAT(report.warnings, ElementsAre(::testing::HasSubstr("'huge'")));
 }

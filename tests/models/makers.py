@@ -429,6 +429,49 @@ def files(path):
     save(path, 1, signatures)
 
 
+def composite(path):
+    """As TensorFlow 1 exports them; TensorFlow 2 takes composite inputs apart by itself."""
+    v1 = tf.compat.v1
+    with v1.Graph().as_default() as graph, v1.Session(graph=graph) as session:
+        x = v1.placeholder(tf.float32, [None], name="x")
+        sparse = v1.sparse_placeholder(tf.float32, [None, 3], name="sparse")
+        ragged = v1.ragged.placeholder(tf.float32, 1, [], name="ragged")
+        resource = v1.placeholder(tf.resource, [], name="resource")
+        y = tf.multiply(x, 2.0, name="y")
+        outputs = {
+            "serving_default": ({"x": x}, y),
+            "sparse": ({"s": sparse}, tf.sparse.reduce_sum(sparse, 1)),
+            "ragged": ({"r": ragged}, ragged.row_lengths()),
+            "resource": ({"h": resource}, y),
+        }
+        info = v1.saved_model.build_tensor_info
+        signatures = {
+            name: v1.saved_model.build_signature_def(
+                {k: info(t) for k, t in inputs.items()},
+                {"y": info(output)},
+                "tensorflow/serving/predict",
+            )
+            for name, (inputs, output) in outputs.items()
+        }
+        builder = v1.saved_model.Builder(str(path / "1"))
+        builder.add_meta_graph_and_variables(session, ["serve"], signature_def_map=signatures)
+        builder.save()
+
+
+def text_op(path):
+    """An identity whose op is renamed in the file: nothing here knows tensorflow-text's."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    one(path, lambda x: {"y": tf.identity(x)}, vector(tf.float32, "x"))
+    file = path / "1" / "saved_model.pb"
+    saved = saved_model_pb2.SavedModel.FromString(file.read_bytes())
+    graph = saved.meta_graphs[0].graph_def
+    for node in [*graph.node, *(n for f in graph.library.function for n in f.node_def)]:
+        if node.op == "Identity":
+            node.op = "TFText>RoundRobinTrim"
+    file.write_bytes(saved.SerializeToString())
+
+
 def big(path, megabytes):
     """Ones in variables of 8 MB each; the answer is x times the number of megabytes."""
     module = tf.Module()
@@ -456,7 +499,11 @@ def bench_image(path):
     one(path, lambda image: {"y": image[:, 0, 0, :]}, spec)
 
 
-def bench_mlp(path):
+def jitted(path):
+    bench_mlp(path, compiled=True)
+
+
+def bench_mlp(path, compiled=False):
     random = np.random.default_rng(7)
     module = tf.Module()
     sizes = [64, 128, 64, 10]
@@ -465,10 +512,16 @@ def bench_mlp(path):
         for pair in itertools.pairwise(sizes)
     ]
 
-    def function(x):
+    def layers(x):
         for weights in module.weights[:-1]:
             x = tf.nn.relu(tf.matmul(x, weights))
-        return {"y": tf.nn.softmax(tf.matmul(x, module.weights[-1]))}
+        return tf.nn.softmax(tf.matmul(x, module.weights[-1]))
+
+    if compiled:
+        layers = tf.function(layers, jit_compile=True)
+
+    def function(x):
+        return {"y": layers(x)}
 
     one(path, function, tf.TensorSpec([None, 64], tf.float32, "x"), module=module)
 
@@ -497,6 +550,9 @@ MAKERS = {
         fill,
         files,
         probe,
+        composite,
+        text_op,
+        jitted,
         bench_identity,
         bench_image,
         bench_mlp,

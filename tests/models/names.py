@@ -24,6 +24,9 @@ MODELS = [
     "fill",  # A large output from a small request.
     "files",  # Reads and writes the files it is told.
     "probe",  # Aborts, crashes, hangs, looks around (needs the op library).
+    "composite",  # Signatures that take sparse, ragged and resource inputs, beside one that serves.
+    "text_op",  # Uses an op of tensorflow-text, which is not there.
+    "jitted",  # bench_mlp, compiled by XLA for each batch size.
     "big_64",  # 64 MB of variables.
     "bench_identity",
     "bench_image",

@@ -1,0 +1,156 @@
+# SPDX-FileCopyrightText: The tensord authors
+# SPDX-License-Identifier: Apache-2.0
+"""What comes with a model: op libraries, assets, session overrides, signatures nobody can call."""
+
+import os
+import shutil
+import signal
+
+import grpc
+import numpy as np
+import pytest
+from clients import Load, error_of
+from local_server import eventually
+
+X = np.array([2.0], np.float32)
+CODE = grpc.StatusCode
+
+
+@pytest.fixture
+def library(models):
+    return models / "libtensord_probe_op.so"
+
+
+def probe(client, what, argument="", timeout=60.0):
+    inputs = {
+        "what": np.array([what.encode()], object),
+        "argument": np.array([str(argument).encode()], object),
+    }
+    return client.predict("probe", inputs, timeout=timeout)["answer"][0].decode()
+
+
+def test_an_op_library_by_flag_serves_every_model(servers, models, library, grpc_client):
+    server = servers.start(
+        models={n: models / n for n in ("probe", "sleep_ms", "half")}, op_library=library
+    )
+    client = grpc_client(server)
+    assert probe(client, "hello") == "hello"
+    assert client.predict("sleep_ms", {"ms": np.array([1], np.int32)})["ms"].tolist() == [1]
+
+
+def test_a_missing_op_is_named_with_what_to_do(servers, models, grpc_client):
+    server = servers.start(
+        ready=False, models={n: models / n for n in ("probe", "text_op", "half")}
+    )
+    client = grpc_client(server)
+    for model, words in (
+        ("probe", ["TensordProbe", "--op_library"]),
+        ("text_op", ["TFText>RoundRobinTrim", "package tensorflow-text", "--op_library"]),
+    ):
+        eventually(lambda m=model: client.states(m) == {1: "END"}, f"{model} has failed")
+        (status,) = client.status(model)
+        for word in words:
+            assert word in status.status.error_message
+    assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
+
+
+def test_an_op_library_that_is_none_is_named(servers, models, tmp_path, grpc_client):
+    broken = tmp_path / "libbroken.so"
+    broken.write_text("no library")
+    server = servers.start(
+        ready=False,
+        models={"half": models / "half", "two_in": models / "two_in"},
+        settings=f'model {{ key: "half" value {{ op_libraries: "{broken}" }} }}',
+        max_num_load_retries=0,
+    )
+    client = grpc_client(server)
+    eventually(lambda: set(client.states("half").values()) == {"END"}, "half has failed")
+    (status, *_) = client.status("half")
+    assert str(broken) in status.status.error_message
+    assert client.predict("two_in", {"a": X, "b": X})["sum"].tolist() == [4.0]
+
+
+def test_d4_a_kernel_that_aborts_costs_its_own_call_alone(servers, models, library, grpc_client):
+    server = servers.start(models={n: models / n for n in ("probe", "half")}, op_library=library)
+    client = grpc_client(server)
+    with Load(lambda _: client.predict("half", {"x": X})) as others:
+        error = error_of(lambda: probe(client, "abort"))
+        assert error.code() == CODE.UNAVAILABLE
+        assert "SIGABRT" in error.details()
+
+        def back():
+            try:
+                return probe(client, "hello", timeout=5) == "hello"
+            except grpc.RpcError:
+                return False
+
+        eventually(back, "the model is started again")
+    assert others.failed == 0, others.errors[:5]
+    assert "its worker died" in server.log()
+
+
+def test_tables_and_assets_are_restored_in_each_worker(servers, models, grpc_client):
+    server = servers.start(models={"lookup": models / "lookup"})
+    client = grpc_client(server)
+    words = {"word": np.array([b"cherry", b"durian", b"apple"], object)}
+    assert client.predict("lookup", words)["id"].tolist() == [2, -1, 0]
+    (worker,) = server.workers()
+    os.kill(worker.pid, signal.SIGKILL)
+    eventually(lambda: server.workers() and server.workers()[0] != worker, "it is started again")
+
+    def right():
+        try:
+            return client.predict("lookup", words, timeout=5)["id"].tolist() == [2, -1, 0]
+        except grpc.RpcError:
+            return False
+
+    eventually(right, "the table is there again")
+
+
+def copy_with_overrides(models, base, content):
+    shutil.copytree(models / "half/1", base / "1")
+    extra = base / "1/assets.extra"
+    extra.mkdir()
+    (extra / "saved_model_config.pb").write_bytes(content)
+    return base
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (b"\x0a\x02\x18\x01", None),  # session_overrides { disable_meta_optimizer: true }
+        (b"\x0a\x02\x12\x00", "batch_op_rewriter_config has no effect"),
+        (b"this is no message", "saved_model_config.pb is ignored"),
+    ],
+)
+def test_session_overrides_are_read_and_a_broken_file_is_a_warning(
+    servers, models, tmp_path, grpc_client, case
+):
+    content, words = case
+    base = copy_with_overrides(models, tmp_path / "half", content)
+    server = servers.start(models={"half": base})
+    assert grpc_client(server).predict("half", {"x": X})["y"].tolist() == [3.0]
+    assert ("saved_model_config.pb" in server.log()) == (words is not None)
+    if words:
+        assert words in server.log()
+
+
+def test_signatures_that_no_client_can_call_are_said_at_load_and_the_others_serve(
+    servers, models, grpc_client
+):
+    server = servers.start(models={"composite": models / "composite"})
+    client = grpc_client(server)
+    assert client.predict("composite", {"x": X})["y"].tolist() == [4.0]
+    log = server.log()
+    for signature, words in (
+        ("sparse", "a sparse tensor, which no request can carry"),
+        ("ragged", "a ragged tensor, which no request can carry"),
+        ("resource", "a resource, which no request can carry"),
+    ):
+        (line,) = [li for li in log.splitlines() if f"signature '{signature}' cannot be" in li]
+        assert words in line
+        error = error_of(
+            lambda s=signature: client.predict("composite", {"x": X}, signature=s, timeout=10)
+        )
+        assert error.code() == CODE.INVALID_ARGUMENT
+    assert client.states("composite") == {1: "AVAILABLE"}
