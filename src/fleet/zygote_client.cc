@@ -103,7 +103,8 @@ void ZygoteClient::Send(Waiting fork) {
 
 // A zygote that was stopped, or hangs in the kernel, holds up every load.
 void ZygoteClient::KeepWatch() {
-  if (watchdog_ != 0 || sent_.empty()) return;
+  loop_.Cancel(std::exchange(watchdog_, 0));
+  if (sent_.empty()) return;
   absl::Time due = absl::InfiniteFuture();
   for (const auto& [incarnation, at] : sent_) due = std::min(due, at);
   watchdog_ = loop_.At(due, [this] {

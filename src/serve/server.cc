@@ -68,6 +68,7 @@ absl::Status Server::Build() {
   loop::EventLoop& control = loops_->control();
   context_.options = &options_;
   context_.metrics = &request_metrics_;
+  context_.all_metrics = &metrics_;
   context_.metrics_path = monitoring_.prometheus ? monitoring_.path : std::string();
   context_.reload = [this](std::string config, absl::Time deadline, loop::EventLoop& caller,
                            std::function<void(absl::Status)> done) {

@@ -14,6 +14,7 @@
 #include "front/handlers/access_log.h"
 #include "front/handlers/servable.h"
 #include "models/snapshot.h"
+#include "obs/metrics.h"
 #include "obs/request_metrics.h"
 
 namespace tensord::front {
@@ -24,6 +25,7 @@ struct ServerContext {
   const config::ServerOptions* options = nullptr;
   obs::RequestMetrics* metrics = nullptr;
   AccessLog* access_log = nullptr;  // Null: off.
+  const obs::Metrics* all_metrics = nullptr;  // A reload's caller may ask how much they grew.
   // Applies a serialized tensorflow.serving.ModelServerConfig on the control loop; `done` comes
   // back on `caller`, at the deadline at the latest.
   std::function<void(std::string config, absl::Time deadline, loop::EventLoop& caller,

@@ -136,8 +136,8 @@ void ReloadGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const 
   const absl::Time deadline = AnswerBy(context.loop->Now(), head.deadline);
   context.server->reload(
       std::move(request->config), deadline, *context.loop,
-      [exchange, metrics = context.server->metrics,
-       before = context.server->metrics->CounterTotals(request->metric_names)](
+      [exchange, metrics = context.server->all_metrics,
+       before = context.server->all_metrics->CounterTotals(request->metric_names)](
           const absl::Status& status) {
         Increases increases;
         for (const auto& [name, total] : before) {
