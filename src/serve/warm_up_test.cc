@@ -60,21 +60,23 @@ std::string Predict(const std::vector<float>& x, const std::string& input = "x")
   return log.SerializeAsString();
 }
 
+// x, a vector, to y, another.
+tensor::SignatureList Signatures() {
+  tensor::SignatureList list(1);
+  list[0].name = "serving_default";
+  list[0].inputs.resize(1);
+  list[0].outputs.resize(1);
+  for (tensor::Endpoint* endpoint : {&list[0].inputs[0], &list[0].outputs[0]}) {
+    endpoint->name = endpoint == &list[0].inputs[0] ? "x" : "y";
+    endpoint->tensor_name = endpoint->name + ":0";
+    endpoint->dtype = tensor::DType::kFloat;
+    endpoint->shape = {.unknown_rank = false, .dims = {-1}};
+  }
+  return list;
+}
+
 class WarmUpTest : public testing::Test {
  protected:
-  WarmUpTest() {
-    tensor::Signature signature{.name = "serving_default",
-                                .method_name = "tensorflow/serving/predict",
-                                .inputs = {},
-                                .outputs = {}};
-    tensor::Endpoint x{.name = "x", .tensor_name = "x:0", .dtype = tensor::DType::kFloat};
-    x.shape = {.unknown_rank = false, .dims = {-1}};
-    signature.inputs.push_back(std::move(x));
-    tensor::Endpoint y{.name = "y", .tensor_name = "y:0", .dtype = tensor::DType::kFloat};
-    y.shape = {.unknown_rank = false, .dims = {-1}};
-    signature.outputs.push_back(std::move(y));
-    signatures_.push_back(std::move(signature));
-  }
   ~WarmUpTest() override { mailbox_->Close(); }
 
   // Replays, until the end or, if the worker stays busy for ever, until nothing happens.
@@ -87,7 +89,7 @@ class WarmUpTest : public testing::Test {
     plan.file = testing::TempDir() + "/warm_up_records";
     std::ofstream(plan.file, std::ios::binary) << bytes;
     std::optional<WarmUpReport> report;
-    WarmUp warm_up(*loop_, mailbox_, &worker_, signatures_, std::move(plan),
+    WarmUp warm_up(*loop_, mailbox_, &worker_, Signatures(), std::move(plan),
                    [&report](WarmUpReport done) { report = std::move(done); });
     while (!report.has_value()) loop_->RunOnce(absl::InfiniteFuture());
     return *report;
@@ -96,7 +98,6 @@ class WarmUpTest : public testing::Test {
   std::unique_ptr<loop::EventLoop> loop_ = *loop::EventLoop::Create();
   std::shared_ptr<models::Mailbox> mailbox_ = std::make_shared<models::Mailbox>(loop_.get());
   AnsweringWorker worker_{*loop_};
-  tensor::SignatureList signatures_;
 };
 
 TEST_F(WarmUpTest, ReplaysEachRecordAsOftenAsAsked) {
@@ -176,7 +177,7 @@ TEST_F(WarmUpTest, AWorkerThatIsToStopEndsItInSilence) {
   std::ofstream(file, std::ios::binary) << bytes;
   bool done = false;
   auto warm_up =
-      std::make_unique<WarmUp>(*loop_, mailbox_, &worker_, signatures_, WarmUpPlan{.file = file},
+      std::make_unique<WarmUp>(*loop_, mailbox_, &worker_, Signatures(), WarmUpPlan{.file = file},
                                [&done](const WarmUpReport&) { done = true; });
   const absl::Time end = base::MonotonicClock().Now() + absl::Milliseconds(50);
   while (base::MonotonicClock().Now() < end) loop_->RunOnce(end);
