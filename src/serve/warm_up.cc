@@ -11,8 +11,9 @@
 #include "base/text.h"
 #include "sched/rows.h"
 #include "wire/bind.h"
+#include "wire/examples.h"
+#include "wire/inference.h"
 #include "wire/predict_walk.h"
-#include "wire/warm_up_log.h"
 
 namespace tensord::serve {
 namespace {
@@ -35,8 +36,10 @@ RecordFile::Piece ReadPiece(const std::string& path, std::unique_ptr<RecordFile>
 
 struct WarmUp::Call {
   std::string bytes;               // What the request points into.
-  tensor::PredictRequest request;  // Likewise the inputs.
+  tensor::PredictRequest request;  // Likewise the inputs,
+  tensor::Tensor examples;         // or this.
   int signature = 0;
+  std::vector<int> more_signatures;
   std::vector<tensor::TensorView> inputs;
   int64_t rows = -1;
   std::shared_ptr<const void> keep;  // Of inputs that were cut out.
@@ -148,23 +151,59 @@ absl::Status WarmUp::Take(std::string record) {
   call->bytes = std::move(record);
   ASSIGN_OR_RETURN(const wire::WarmUpRecord parsed, wire::ParseWarmUpRecord(call->bytes));
   if (parsed.kind == Kind::kNone || parsed.kind == Kind::kSessionRun) return absl::OkStatus();
-  if (parsed.kind != Kind::kPredict) {
+  if (parsed.kind == Kind::kPredictStreamed) {
     return absl::UnimplementedError(
         base::Cat("a ", wire::KindName(parsed.kind), " record cannot be replayed"));
   }
-  ASSIGN_OR_RETURN(call->request, wire::ParsePredict(parsed.request));
-  ASSIGN_OR_RETURN(call->signature,
-                   wire::FindSignature(signatures_, call->request.spec.signature_name));
-  const tensor::Signature& signature = signatures_[static_cast<size_t>(call->signature)];
-  ASSIGN_OR_RETURN(wire::BoundCall bound, wire::Bind(call->request, signature));
-  call->inputs = std::move(bound.inputs);
-  call->rows = bound.rows;
-  if (bound.fits_signature && bound.rows > 0 && wire::IsBatchable(signature)) {
+  RETURN_IF_ERROR(parsed.kind == Kind::kPredict
+                      ? BindPredict(parsed.request, call.get())
+                      : BindExamples(parsed.kind, parsed.request, call.get()));
+  if (call->rows > 0 && call->more_signatures.empty() &&
+      wire::IsBatchable(signatures_[static_cast<size_t>(call->signature)])) {
     firsts_.try_emplace(call->signature, call);
   }
   current_ = std::move(call);
   repeats_left_ = plan_.repeats;
   ++report_.records;  // Taken back by a run that fails.
+  return absl::OkStatus();
+}
+
+absl::Status WarmUp::BindPredict(std::string_view request, Call* call) const {
+  ASSIGN_OR_RETURN(call->request, wire::ParsePredict(request));
+  ASSIGN_OR_RETURN(call->signature,
+                   wire::FindSignature(signatures_, call->request.spec.signature_name));
+  const tensor::Signature& signature = signatures_[static_cast<size_t>(call->signature)];
+  ASSIGN_OR_RETURN(wire::BoundCall bound, wire::Bind(call->request, signature));
+  call->inputs = std::move(bound.inputs);
+  if (bound.fits_signature) call->rows = bound.rows;
+  return absl::OkStatus();
+}
+
+absl::Status WarmUp::BindExamples(Kind kind, std::string_view request, Call* call) const {
+  ASSIGN_OR_RETURN(const wire::InferenceRequest asked, kind == Kind::kMultiInference
+                                                           ? wire::WalkMultiInference(request)
+                                                           : wire::WalkInference(request));
+  for (size_t i = 0; i < asked.tasks.size(); ++i) {
+    const wire::InferenceTask& task = asked.tasks[i];
+    ASSIGN_OR_RETURN(const int signature,
+                     wire::FindTaskSignature(signatures_, task.spec.signature_name));
+    wire::InferenceMethod method =
+        kind == Kind::kRegress ? wire::InferenceMethod::kRegress : wire::InferenceMethod::kClassify;
+    if (kind == Kind::kMultiInference) {
+      ASSIGN_OR_RETURN(method, wire::MethodOf(task.method));
+    }
+    const auto outputs = wire::CheckInference(signatures_[static_cast<size_t>(signature)], method,
+                                              /*check_name=*/false);
+    RETURN_IF_ERROR(outputs.status());
+    if (i == 0) {
+      call->signature = signature;
+    } else {
+      call->more_signatures.push_back(signature);
+    }
+  }
+  ASSIGN_OR_RETURN(call->examples, wire::ReadExamples(asked.input));
+  call->inputs = {call->examples.view()};
+  call->rows = call->examples.shape.dim(0);
   return absl::OkStatus();
 }
 
@@ -209,8 +248,10 @@ void WarmUp::Submit(const std::shared_ptr<Call>& call, int64_t copies) {
   what_ = copies == 1 ? base::Cat("warm-up record ", taken_)
                       : base::Cat("warm-up of signature '", signature, "' with ", copies, " rows");
   if (call->rows > 0) sizes_.emplace(call->signature, call->rows * copies);
-  fleet::RunSpec spec{
-      .signature = call->signature, .inputs = {}, .deadline = loop_.Now() + limits::kWarmUpRunMax};
+  fleet::RunSpec spec{.signature = call->signature,
+                      .more_signatures = call->more_signatures,
+                      .inputs = {},
+                      .deadline = loop_.Now() + limits::kWarmUpRunMax};
   for (const tensor::TensorView& input : call->inputs) {
     spec.inputs.emplace_back(static_cast<size_t>(copies), input);
   }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "models/lane.h"
 #include "serve/record_file.h"
 #include "tensor/signature.h"
+#include "wire/warm_up_log.h"
 
 namespace tensord::serve {
 
@@ -69,6 +71,9 @@ class WarmUp {
   bool StartRecord();
   bool StartBucket();
   absl::Status Take(std::string record);
+  absl::Status BindPredict(std::string_view request, Call* call) const;
+  absl::Status BindExamples(wire::WarmUpRecord::Kind kind, std::string_view request,
+                            Call* call) const;
   void PlanBuckets();
   void Submit(const std::shared_ptr<Call>& call, int64_t copies);
   void OnRun(const fleet::RunOutcome& outcome);

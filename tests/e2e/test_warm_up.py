@@ -24,6 +24,25 @@ def predict_record(model, inputs, signature=None):
     return log.SerializeToString()
 
 
+def example_record(kind, model, signatures):
+    """A classify, regress or multi_inference record of two examples."""
+    log = prediction_log_pb2.PredictionLog()
+    request = getattr(log, f"{kind}_log").request
+    for x in (1.0, 2.0):
+        example = request.input.example_list.examples.add()
+        example.features.feature["x"].float_list.value.append(x)
+    if kind == "multi_inference":
+        for signature in signatures:
+            task = request.tasks.add()
+            task.model_spec.name = model
+            task.model_spec.signature_name = signature
+            task.method_name = f"tensorflow/serving/{signature.split('_')[0]}"
+    else:
+        request.model_spec.name = model
+        request.model_spec.signature_name = signatures[0]
+    return log.SerializeToString()
+
+
 def with_records(models, name, base, records, version=1):
     """A copy of a model's version with these recorded requests."""
     fresh = base / f"tmp_{version}"
@@ -72,6 +91,24 @@ def test_recorded_requests_are_replayed_before_the_version_is_visible(
     assert counted in ([], ["0"])
     ran = re.findall(r'runtime_latency_count\{[^}]*model_name="half"[^}]*\} (\d+)', page)
     assert set(ran) <= {"0"}
+
+
+def test_records_of_examples_are_replayed(servers, models, tmp_path):
+    classify, regress = "classify_x_to_y", "regress_x_to_y"
+    records = [
+        example_record("classify", "half_plus_two", [classify]),
+        example_record("regress", "half_plus_two", [regress]),
+        example_record("multi_inference", "half_plus_two", [classify, regress]),
+    ]
+    name = "half_plus_two"
+    base = tmp_path / name
+    with_records(models, name, base, records, version="00000123")
+    server = servers.start(
+        models={name: base}, settings=f'model {{ key: "{name}" value {{ warm_up_strict: true }} }}'
+    )
+    source, runs = warmed(server, name)
+    assert source == "records"
+    assert runs >= 3
 
 
 def test_warm_up_can_be_turned_off(servers, models, tmp_path):
