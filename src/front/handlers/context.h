@@ -24,7 +24,7 @@ namespace tensord::front {
 struct ServerContext {
   const config::ServerOptions* options = nullptr;
   obs::RequestMetrics* metrics = nullptr;
-  AccessLog* access_log = nullptr;  // Null: off.
+  AccessLog* access_log = nullptr;            // Null: off.
   const obs::Metrics* all_metrics = nullptr;  // A reload's caller may ask how much they grew.
   // Applies a serialized tensorflow.serving.ModelServerConfig on the control loop; `done` comes
   // back on `caller`, at the deadline at the latest.
