@@ -28,8 +28,10 @@ EDGES = {
     "front": _FRONT_SIDE | {"engine", "wire", "fleet", "models", "sched"},
     # serve takes the list of sockets that the supervisor left open.
     "serve": _FRONT_SIDE | {"engine", "wire", "fleet", "models", "sched", "front", "supervisor"},
+    # What `tensord check` finds without starting a server.
+    "check": _FRONT_SIDE | {"engine", "models", "sched", "serve", "supervisor"},
     "bench": {"base", "tensor", "loop", "channel", "wire", "engine", "fleet"},
-    "cli": _FRONT_SIDE | {"engine", "wire", "serve", "supervisor", "bench"},
+    "cli": _FRONT_SIDE | {"engine", "wire", "check", "serve", "supervisor", "bench"},
 }
 # (folder, used) that a test may add: it plays the other side of what its folder talks to.
 TEST_EDGES = {("supervisor", "serve")}
@@ -56,6 +58,7 @@ FOREIGN = {
         "src/bench/",
         "src/cli/",
         "src/models/",
+        "src/check/",
     ],
     r"grpc": ["tests/clients/"],
     r"(mutex|condition_variable|shared_mutex|semaphore|future)$": ["src/base/mutex.h"],

@@ -26,6 +26,7 @@ inline constexpr size_t kMetricVersionsKept = 64;   // Unloaded ones still on th
 
 // config/
 inline constexpr size_t kConfigFileBytesMax = 16 << 20;  // 100,000 models; a wrong path is larger.
+inline constexpr size_t kSessionConfigBytesMax = 16 << 10;  // Shares a record with paths and tags.
 inline constexpr int64_t kDrainMillisecondsMax =
     24 * 3600 * 1000;                     // Nobody waits a day for a stop.
 inline constexpr int64_t kLoopsMax = 64;  // One per 8 CPUs: a machine of 512.
@@ -63,7 +64,8 @@ inline constexpr uint32_t kExecutorsMax = 256;  // Threads that take runs; more 
 inline constexpr absl::Duration kHeartbeatEvery =
     absl::Milliseconds(100);  // Only while work is out.
 inline constexpr absl::Duration kHeartbeatLost =
-    absl::Seconds(3);                        // Starved CPUs delay beats 4x and more.
+    absl::Seconds(3);                                  // Starved CPUs delay beats 4x and more.
+inline constexpr size_t kSideFileBytesMax = 60 << 10;  // A text in a worker's description: 64 KiB.
 inline constexpr int kHeartbeatsMax = 1000;  // In 100 ms: a held-up reader finds 300 in its queue.
 inline constexpr uint64_t kOwnSegmentsBytesMax =
     1ull << 32;  // Of one worker's runs; one run with the largest inputs and outputs.
@@ -150,6 +152,7 @@ inline constexpr uint64_t kQueuedBytesMax = 256 << 20;  // Of inputs, a version;
 inline constexpr absl::Duration kPatienceMax = absl::Minutes(1);  // Then a patient call is urgent.
 inline constexpr int64_t kPredictionSamplesMin = 20;  // Runs seen before a prediction may refuse.
 inline constexpr absl::Duration kPredictionReach = absl::Minutes(1);  // Later deadlines are met.
+inline constexpr uint64_t kPaddedBytesMax = 64 << 20;  // A batch padded to one odd call: 16 segments.
 inline constexpr size_t kLanesMax = 64;  // Row shapes of a signature that may form batches at once.
 
 // serve/

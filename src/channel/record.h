@@ -45,8 +45,9 @@ struct LoadRecord {
   uint32_t executors = 1;                 // Threads that take runs.
   bool runs_in_caller = true;             // RunOptions.inter_op_thread_pool = -1.
   bool synthetic_warm_up = true;
-  std::vector<int64_t> warm_up_rows;  // Leading dims to warm, e.g. {1, 8}.
-  uint32_t sandbox_user = 0;          // Own uid and gid after the fork; 0 keeps the process's.
+  bool read_batching_parameters = false;  // Bring the text of that file of the directory.
+  std::vector<int64_t> warm_up_rows;      // Leading dims to warm, e.g. {1, 8}.
+  uint32_t sandbox_user = 0;              // Own uid and gid after the fork; 0 keeps the process's.
   bool sandbox = true;
 };
 

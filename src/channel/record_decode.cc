@@ -151,6 +151,7 @@ LoadRecord TakeLoad(Reader& in) {
   }
   record.runs_in_caller = in.Bool();
   record.synthetic_warm_up = in.Bool();
+  record.read_batching_parameters = in.Bool();
   record.warm_up_rows.resize(in.Count(limits::kLoadListMax, sizeof(int64_t)));
   for (int64_t& rows : record.warm_up_rows) {
     rows = in.Get<int64_t>();

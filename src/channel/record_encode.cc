@@ -117,6 +117,7 @@ struct EncodeVisitor {
     out.U32(record.executors);
     out.Bool(record.runs_in_caller);
     out.Bool(record.synthetic_warm_up);
+    out.Bool(record.read_batching_parameters);
     out.U32(static_cast<uint32_t>(record.warm_up_rows.size()));
     for (int64_t rows : record.warm_up_rows) out.I64(rows);
     out.U32(record.sandbox_user);

@@ -39,6 +39,7 @@ LoadRecord SomeLoad() {
           .executors = 2,
           .runs_in_caller = false,
           .synthetic_warm_up = false,
+          .read_batching_parameters = true,
           .warm_up_rows = {1, 8},
           .sandbox_user = 65534,
           .sandbox = false};
@@ -97,6 +98,7 @@ TEST(Record, LoadComesBackAsItWas) {
   EXPECT_EQ(load.executors, expected.executors);
   EXPECT_EQ(load.runs_in_caller, expected.runs_in_caller);
   EXPECT_EQ(load.synthetic_warm_up, expected.synthetic_warm_up);
+  EXPECT_EQ(load.read_batching_parameters, expected.read_batching_parameters);
   EXPECT_EQ(load.warm_up_rows, expected.warm_up_rows);
   EXPECT_EQ(load.sandbox_user, expected.sandbox_user);
   EXPECT_EQ(load.sandbox, expected.sandbox);

@@ -21,6 +21,9 @@ int ServeAsOriginal(const std::string& program, const Arguments& arguments);
 // `tensord front`, which only the supervisor starts: the socket list, then options.
 int Front(const Arguments& arguments);
 
+// `tensord check`: 0 if a server of this command line would start and serve, 1 if not.
+int Check(const Arguments& arguments);
+
 // `tensord version`
 int Version(const Arguments& arguments);
 

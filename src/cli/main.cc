@@ -19,6 +19,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"serve", Serve, "serve models over gRPC and REST; `tensord serve --help` lists its options"},
+    {"check", Check, "say what a command line and its files come to, without starting"},
     {"version", Version, "print the versions of tensord and of the TensorFlow it finds"},
     {"bench", Bench, "put a server under load; `tensord bench --help` lists its options"},
     {"docs", Docs, "print a generated page of the documentation"},

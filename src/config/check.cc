@@ -30,18 +30,6 @@ absl::Status CheckAsTheOriginal(const ServerOptions& options) {
     return absl::InvalidArgumentError(
         "Both server_options.model_base_path and server_options.model_config_file are empty!");
   }
-  if (!options.enable_batching && !options.batching_parameters_file.empty()) {
-    return absl::InvalidArgumentError(
-        "server_options.batching_parameters_file is set without setting "
-        "server_options.enable_batching to true.");
-  }
-  if (options.tensorflow_session_parallelism > 0 && options.tensorflow_intra_op_parallelism > 0 &&
-      options.tensorflow_inter_op_parallelism > 0) {
-    return absl::InvalidArgumentError(
-        "Either configure server_options.tensorflow_session_parallelism or "
-        "(server_options.tensorflow_intra_op_parallelism, "
-        "server_options.tensorflow_inter_op_parallelism) separately. You cannot configure all.");
-  }
   return absl::OkStatus();
 }
 

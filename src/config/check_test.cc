@@ -51,14 +51,6 @@ TEST(CheckOptions, RefusesInTheOriginalsOrderAndWords) {
        "Either use_alts_credentials must be false or ssl_config_file must be empty."},
       {{"--model_base_path="},
        "Both server_options.model_base_path and server_options.model_config_file are empty!"},
-      {{"--batching_parameters_file=/b"},
-       "server_options.batching_parameters_file is set without setting "
-       "server_options.enable_batching to true."},
-      {{"--tensorflow_session_parallelism=1", "--tensorflow_intra_op_parallelism=1",
-        "--tensorflow_inter_op_parallelism=1"},
-       "Either configure server_options.tensorflow_session_parallelism or "
-       "(server_options.tensorflow_intra_op_parallelism, "
-       "server_options.tensorflow_inter_op_parallelism) separately. You cannot configure all."},
   };
   for (const Case& c : cases) {
     const Outcome outcome = Check(c.arguments);
@@ -66,21 +58,17 @@ TEST(CheckOptions, RefusesInTheOriginalsOrderAndWords) {
     EXPECT_EQ(base::Message(outcome.status), c.words);
   }
   EXPECT_TRUE(Check({"--port=0", "--grpc_socket_path=s"}).status.ok());
-  EXPECT_TRUE(Check({"--tensorflow_session_parallelism=1", "--tensorflow_intra_op_parallelism=1"})
-                  .status.ok());
 }
 
 TEST(CheckOptions, RefusesWhatWouldChangeSafetyOrAnswers) {
   for (const char* argument :
-       {"--ssl_config_file=x", "--use_alts_credentials", "--platform_config_file=x",
-        "--saved_model_tags=serve,gpu", "--prefer_tflite_model",
-        "--enable_per_model_batching_parameters", "--tensorflow_session_config_file=x"}) {
+       {"--ssl_config_file=x", "--use_alts_credentials", "--prefer_tflite_model"}) {
     const Outcome outcome = Check({argument});
     EXPECT_EQ(outcome.status.code(), absl::StatusCode::kInvalidArgument) << argument;
     EXPECT_THAT(std::string(base::Message(outcome.status)), HasSubstr(" is refused: ")) << argument;
   }
   // The default, spelled out, changes nothing.
-  EXPECT_TRUE(Check({"--saved_model_tags=serve", "--ssl_config_file="}).status.ok());
+  EXPECT_TRUE(Check({"--prefer_tflite_model=false", "--ssl_config_file="}).status.ok());
 }
 
 TEST(CheckOptions, RefusesValuesOutOfRange) {

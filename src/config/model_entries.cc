@@ -30,7 +30,8 @@ tfs::ModelType DeprecatedType(const tfs::ModelConfig& model) {
 }
 
 // The original's rules and words.
-absl::StatusOr<std::string> Platform(const tfs::ModelConfig& model, Warnings* warnings) {
+absl::StatusOr<std::string> Platform(const tfs::ModelConfig& model, const Platforms& platforms,
+                                     Warnings* warnings) {
   std::string platform = model.model_platform();
   const tfs::ModelType type = DeprecatedType(model);
   if (type != tfs::MODEL_TYPE_UNSPECIFIED) {
@@ -53,7 +54,7 @@ absl::StatusOr<std::string> Platform(const tfs::ModelConfig& model, Warnings* wa
         "Illegal setting neither ModelServerConfig::model_type (deprecated) nor "
         "ModelServerConfig::model_platform.");
   }
-  if (platform != kTensorFlow) {
+  if (!platforms.contains(platform)) {
     return absl::InvalidArgumentError(
         base::Cat("Model ", model.name(), " requests unsupported platform ", platform));
   }
@@ -83,14 +84,15 @@ VersionPolicy Policy(const tfs::FileSystemStoragePathSourceConfig::ServableVersi
   return specific;
 }
 
-absl::StatusOr<ModelEntry> Entry(const tfs::ModelConfig& model, Warnings* warnings) {
+absl::StatusOr<ModelEntry> Entry(const tfs::ModelConfig& model, const Platforms& platforms,
+                                 Warnings* warnings) {
   if (model.name().empty()) {
     return absl::InvalidArgumentError(base::Cat("the model with base_path ", model.base_path(),
                                                 " has no name; no client could reach it"));
   }
   RETURN_IF_ERROR(CheckBasePath(model.name(), model.base_path()));
   ModelEntry entry{.name = model.name(), .base_path = model.base_path()};
-  ASSIGN_OR_RETURN(entry.platform, Platform(model, warnings));
+  ASSIGN_OR_RETURN(entry.platform, Platform(model, platforms, warnings));
   entry.policy = Policy(model.model_version_policy());
   entry.labels.insert(model.version_labels().begin(), model.version_labels().end());
   ASSIGN_OR_RETURN(entry.logging, ToRequestLogging(model));
@@ -100,6 +102,7 @@ absl::StatusOr<ModelEntry> Entry(const tfs::ModelConfig& model, Warnings* warnin
 }  // namespace
 
 absl::StatusOr<std::vector<ModelEntry>> ToModelEntries(const tfs::ModelServerConfig& config,
+                                                       const Platforms& platforms,
                                                        Warnings* warnings) {
   if (config.has_custom_model_config()) {
     return absl::InvalidArgumentError("ModelServer does not yet support custom model config.");
@@ -111,14 +114,14 @@ absl::StatusOr<std::vector<ModelEntry>> ToModelEntries(const tfs::ModelServerCon
       return absl::InvalidArgumentError(
           base::Cat("Illegal to list model ", model.name(), " multiple times in config list"));
     }
-    ASSIGN_OR_RETURN(ModelEntry entry, Entry(model, warnings));
+    ASSIGN_OR_RETURN(ModelEntry entry, Entry(model, platforms, warnings));
     entries.push_back(std::move(entry));
   }
   return entries;
 }
 
 absl::StatusOr<std::vector<ModelEntry>> LoadModels(const ServerOptions& options,
-                                                   Warnings* warnings) {
+                                                   const Platforms& platforms, Warnings* warnings) {
   tfs::ModelServerConfig config;
   if (!options.model_config_file.empty()) {
     RETURN_IF_ERROR(ReadTextProto("model_config_file", options.model_config_file, &config));
@@ -128,7 +131,7 @@ absl::StatusOr<std::vector<ModelEntry>> LoadModels(const ServerOptions& options,
     model->set_base_path(options.model_base_path);
     model->set_model_platform(std::string(kTensorFlow));
   }
-  return ToModelEntries(config, warnings);
+  return ToModelEntries(config, platforms, warnings);
 }
 
 }  // namespace tensord::config

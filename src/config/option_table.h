@@ -30,8 +30,9 @@ enum class OptionOrigin {
 
 enum class OptionState {
   kWorks,
-  kNoEffect,  // Accepted with one warning line.
-  kRefused,   // Any value but the default is a start-up error: silence would change an answer.
+  kNotNeeded,  // Accepted: what it asks for holds without it, or there is nothing to set here.
+  kNoEffect,   // Accepted with one warning line: something is lost.
+  kRefused,    // Any value but the default is a start-up error: silence would change an answer.
 };
 
 // Type and default of an option come from its member of ServerOptions.
@@ -46,7 +47,7 @@ struct Option {
   OptionOrigin origin;
   OptionState state;
   std::string_view help;
-  std::string_view note = "";     // kNoEffect, kRefused: why, and what to do instead.
+  std::string_view note = "";     // Not kWorks: why, and what to do instead.
   std::string_view choices = "";  // Comma list of the only values allowed.
 };
 

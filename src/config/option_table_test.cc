@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "base/text.h"
+#include "config/settings_page.h"
 
 namespace tensord::config {
 namespace {
@@ -115,6 +116,13 @@ TEST(OptionValue, ArgumentsNameOnlyWhatIsNotTheDefault) {
   options.model_base_path = "/m o d";
   EXPECT_THAT(ToArguments(options),
               ElementsAre("--port=0", "--enable_profiler=false", "--model_base_path=/m o d"));
+}
+
+TEST(SettingRows, SayWhatEachSettingDoes) {
+  EXPECT_GT(SettingRows().size(), 10u);
+  for (const SettingRow& row : SettingRows()) {
+    EXPECT_FALSE(row.help.empty()) << row.name << " has no line in config/settings_page.cc";
+  }
 }
 
 TEST(ConfigPage, IsTheCommittedOne) {

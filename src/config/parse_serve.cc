@@ -27,6 +27,7 @@ std::string Help(std::string_view program) {
       text += base::Cat("  --", option.name, " ", TypeName(option),
                         value.empty() ? "" : base::Cat(" [", value, "]"), "\n      ", option.help);
       if (!option.choices.empty()) text += base::Cat(" (one of ", option.choices, ")");
+      if (option.state == OptionState::kNotNeeded) text += base::Cat(". Not needed: ", option.note);
       if (option.state == OptionState::kNoEffect) text += base::Cat(". No effect: ", option.note);
       if (option.state == OptionState::kRefused) text += base::Cat(". Refused: ", option.note);
       text += ".\n";

@@ -119,11 +119,10 @@ TEST(ParseServeStyle, HelpNamesEveryOption) {
 }
 
 TEST(Parse, WarnsOncePerGivenOptionWithoutEffect) {
-  const std::vector<std::string> arguments = {"--grpc_max_threads=1", "--grpc_max_threads=2",
-                                              "--skip_initialize_tpu=true", "--port=1"};
+  const std::vector<std::string> arguments = {"--enable_profiler", "--enable_profiler",
+                                              "--grpc_max_threads=1", "--port=1"};
   const auto lines =
-      ElementsAre("--grpc_max_threads has no effect: calls in flight need no threads here",
-                  "--skip_initialize_tpu has no effect: TPUs are not used");
+      ElementsAre("--enable_profiler has no effect: there is no profiler service yet");
   EXPECT_THAT(Original(arguments).warnings, lines);
   EXPECT_THAT(Serve(arguments).warnings, lines);
   EXPECT_THAT(Serve({"--port=1"}).warnings, IsEmpty());

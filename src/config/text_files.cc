@@ -10,7 +10,6 @@
 #include "config/text_proto.h"
 #include "tensord/model_settings.pb.h"
 #include "tensord/monitoring_config.pb.h"
-#include "tensord/session_bundle_config.pb.h"
 
 namespace tensord::config {
 namespace {
@@ -21,43 +20,6 @@ namespace tfs = tensorflow::serving;
 absl::Status CheckAtLeast(std::string_view what, int64_t value, int64_t min) {
   if (value >= min) return absl::OkStatus();
   return absl::InvalidArgumentError(base::Cat(what, " must be at least ", min, ", not ", value));
-}
-
-absl::StatusOr<BatchingParameters> ToBatchingParameters(const tfs::BatchingParameters& file,
-                                                        Warnings* warnings) {
-  BatchingParameters parameters;
-  if (file.has_max_batch_size()) parameters.max_batch_size = file.max_batch_size().value();
-  if (file.has_batch_timeout_micros()) {
-    parameters.batch_timeout_micros = file.batch_timeout_micros().value();
-  }
-  if (file.has_max_enqueued_batches()) {
-    // The original takes 0 for 1.
-    const int64_t value = file.max_enqueued_batches().value();
-    parameters.max_enqueued_batches = value == 0 ? 1 : value;
-  }
-  if (file.has_num_batch_threads()) parameters.num_batch_threads = file.num_batch_threads().value();
-  RETURN_IF_ERROR(CheckAtLeast("max_batch_size", parameters.max_batch_size.value_or(1), 1));
-  RETURN_IF_ERROR(
-      CheckAtLeast("batch_timeout_micros", parameters.batch_timeout_micros.value_or(0), 0));
-  RETURN_IF_ERROR(
-      CheckAtLeast("max_enqueued_batches", parameters.max_enqueued_batches.value_or(1), 1));
-  RETURN_IF_ERROR(CheckAtLeast("num_batch_threads", parameters.num_batch_threads.value_or(1), 1));
-  if (file.enable_large_batch_splitting().value()) {
-    return absl::InvalidArgumentError(
-        "enable_large_batch_splitting does not work yet, and requests of more rows than "
-        "max_batch_size would fail without it; raise max_batch_size and take it out");
-  }
-  const auto warn = [&](bool set, std::string_view field, std::string_view why) {
-    if (!set || warnings == nullptr) return;
-    warnings->push_back(
-        base::Cat("batching_parameters_file: ", field, " has no effect yet: ", why));
-  };
-  warn(!file.allowed_batch_sizes().empty(), "allowed_batch_sizes", "batches are not padded");
-  warn(file.pad_variable_length_inputs(), "pad_variable_length_inputs",
-       "requests of different shapes run in different batches");
-  warn(file.has_max_execution_batch_size(), "max_execution_batch_size",
-       "it needs enable_large_batch_splitting");
-  return parameters;
 }
 
 // Counts of threads, workers and rows: none is sensible above this, and it fits an int.
@@ -129,18 +91,6 @@ ModelSettings ToSettings(const tensord::ModelSettings& file) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<BatchingParameters>> LoadBatchingParameters(
-    const ServerOptions& options, Warnings* warnings) {
-  if (!options.enable_batching) return std::optional<BatchingParameters>();
-  const std::string& path = options.batching_parameters_file;
-  if (path.empty()) return std::optional(BatchingParameters());
-  tfs::BatchingParameters file;
-  RETURN_IF_ERROR(ReadTextProto("batching_parameters_file", path, &file));
-  absl::StatusOr<BatchingParameters> parameters = ToBatchingParameters(file, warnings);
-  if (!parameters.ok()) return base::WithContext(parameters.status(), base::Cat(path, ": "));
-  return std::optional(*parameters);
-}
-
 absl::StatusOr<Monitoring> LoadMonitoring(const ServerOptions& options) {
   Monitoring monitoring;
   const std::string& path = options.monitoring_config_file;
@@ -174,11 +124,9 @@ absl::StatusOr<std::map<std::string, ModelSettings>> LoadModelSettings(
 }
 
 absl::Status CheckFiles(const ServerOptions& options, Warnings* warnings) {
-  if (auto models = LoadModels(options, warnings); !models.ok()) return models.status();
-  if (auto batching = LoadBatchingParameters(options, warnings); !batching.ok()) {
-    return batching.status();
-  }
-  if (auto monitoring = LoadMonitoring(options); !monitoring.ok()) return monitoring.status();
+  ASSIGN_OR_RETURN(const Platforms platforms, LoadPlatforms(options, warnings));
+  RETURN_IF_ERROR(LoadModels(options, platforms, warnings).status());
+  RETURN_IF_ERROR(LoadMonitoring(options).status());
   return LoadModelSettings(options).status();
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "config/platforms.h"
 #include "config/request_logging.h"
 #include "config/server_options.h"
 
@@ -21,11 +22,9 @@ class ModelServerConfig;
 
 // The text-format files behind options, as plain structs. Each loader says what is wrong by file,
 // line and column. Called by the supervisor before anything starts, and by the front; these block
-// on the disk, so never on a loop that serves.
+// on the disk, so never on a loop that serves. `warnings` are lines for the log, about what a file
+// says and we do not do; null where nobody reads them.
 namespace tensord::config {
-
-// Lines for the log: what a file says and we do not do. May be null where nobody reads them.
-using Warnings = std::vector<std::string>;
 
 // ---- --model_config_file, or --model_name and --model_base_path ---------------------------------
 
@@ -42,8 +41,8 @@ struct VersionPolicy {
 // One model as configured.
 struct ModelEntry {
   std::string name{};
-  std::string base_path{};  // Absolute, local.
-  std::string platform = "tensorflow";
+  std::string base_path{};              // Absolute, local.
+  std::string platform = "tensorflow";  // One of the platforms that are configured.
   VersionPolicy policy{};
   std::map<std::string, int64_t> labels{};
   std::optional<RequestLogging> logging{};
@@ -53,27 +52,12 @@ struct ModelEntry {
 
 // In the order of the file; no name twice.
 absl::StatusOr<std::vector<ModelEntry>> LoadModels(const ServerOptions& options,
-                                                   Warnings* warnings);
+                                                   const Platforms& platforms, Warnings* warnings);
 // The same for a configuration that came over the network. An unset configuration is an empty list.
 // INVALID_ARGUMENT in the original's words.
 absl::StatusOr<std::vector<ModelEntry>> ToModelEntries(
-    const tensorflow::serving::ModelServerConfig& config, Warnings* warnings);
-
-// ---- --batching_parameters_file -----------------------------------------------------------------
-
-// Unset: the operator left it to the server.
-struct BatchingParameters {
-  std::optional<int64_t> max_batch_size{};        // >= 1
-  std::optional<int64_t> batch_timeout_micros{};  // >= 0
-  std::optional<int64_t> max_enqueued_batches{};  // >= 1
-  std::optional<int64_t> num_batch_threads{};     // >= 1
-
-  bool operator==(const BatchingParameters&) const = default;
-};
-
-// Empty without --enable_batching; all unset with it and without a file.
-absl::StatusOr<std::optional<BatchingParameters>> LoadBatchingParameters(
-    const ServerOptions& options, Warnings* warnings);
+    const tensorflow::serving::ModelServerConfig& config, const Platforms& platforms,
+    Warnings* warnings);
 
 // ---- --monitoring_config_file -------------------------------------------------------------------
 

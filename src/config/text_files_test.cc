@@ -5,13 +5,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "config/testing/text_file.h"
 #include "config/text_proto.h"
 #include "tensord/model_server_config.pb.h"
 
@@ -24,24 +21,12 @@ using ::testing::IsEmpty;
 using ::testing::Pair;
 using Kind = VersionPolicy::Kind;
 
-// A file with this text until the end of the test.
-class TextFile {
- public:
-  explicit TextFile(const std::string& text)
-      : path_(base::Cat(testing::TempDir(), "/tensord_text_", getpid(), ".pbtxt")) {
-    std::ofstream(path_) << text;
-  }
-  ~TextFile() { std::filesystem::remove(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  const std::string path_;
-};
+const Platforms kTensorFlow = {{"tensorflow", {}}};
 
 absl::StatusOr<std::vector<ModelEntry>> Models(const std::string& text,
                                                Warnings* warnings = nullptr) {
   const TextFile file(text);
-  return LoadModels({.model_config_file = file.path()}, warnings);
+  return LoadModels({.model_config_file = file.path()}, kTensorFlow, warnings);
 }
 
 std::string ModelError(const std::string& text) {
@@ -76,10 +61,11 @@ TEST(LoadModels, ReadsNamesPathsPoliciesAndLabels) {
 }
 
 TEST(LoadModels, MakesOneModelOfNameAndBasePath) {
-  const auto models = LoadModels({.model_name = "half", .model_base_path = "/m"}, nullptr);
+  const auto models =
+      LoadModels({.model_name = "half", .model_base_path = "/m"}, kTensorFlow, nullptr);
   ASSERT_TRUE(models.ok());
   EXPECT_THAT(*models, ElementsAre(ModelEntry{.name = "half", .base_path = "/m"}));
-  EXPECT_EQ(base::Message(LoadModels({.model_base_path = "m"}, nullptr).status()),
+  EXPECT_EQ(base::Message(LoadModels({.model_base_path = "m"}, kTensorFlow, nullptr).status()),
             "Expected model default to have an absolute path or URI; got base_path()=m");
 }
 
@@ -121,22 +107,23 @@ TEST(LoadModels, RefusesInTheOriginalsWords) {
 TEST(LoadModels, SaysFileLineAndColumnOfATextError) {
   const TextFile file("model_config_list {\n  config {\n    nam: \"a\"\n  }\n}\n");
   EXPECT_EQ(
-      base::Message(LoadModels({.model_config_file = file.path()}, nullptr).status()),
+      base::Message(LoadModels({.model_config_file = file.path()}, kTensorFlow, nullptr).status()),
       base::Cat("Error parsing text-format tensorflow.serving.ModelServerConfig: ", file.path(),
                 ":3:8: Message type \"tensorflow.serving.ModelConfig\" has no field named "
                 "\"nam\"."));
 }
 
 TEST(LoadModels, SaysWhyAFileCannotBeRead) {
-  const absl::Status missing = LoadModels({.model_config_file = "/no/such"}, nullptr).status();
+  const absl::Status missing =
+      LoadModels({.model_config_file = "/no/such"}, kTensorFlow, nullptr).status();
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(base::Message(missing), "--model_config_file=/no/such: there is no such file");
-  EXPECT_EQ(base::Message(LoadModels({.model_config_file = "/"}, nullptr).status()),
+  EXPECT_EQ(base::Message(LoadModels({.model_config_file = "/"}, kTensorFlow, nullptr).status()),
             "--model_config_file=/: Is a directory");
   const TextFile large(std::string(limits::kConfigFileBytesMax + 1, ' '));
-  EXPECT_THAT(
-      std::string(base::Message(LoadModels({.model_config_file = large.path()}, nullptr).status())),
-      HasSubstr("this is no configuration file"));
+  EXPECT_THAT(std::string(base::Message(
+                  LoadModels({.model_config_file = large.path()}, kTensorFlow, nullptr).status())),
+              HasSubstr("this is no configuration file"));
 }
 
 TEST(LoadModels, WarnsAboutWhatHasNoEffect) {
@@ -146,53 +133,6 @@ TEST(LoadModels, WarnsAboutWhatHasNoEffect) {
              &warnings)
           .ok());
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("Prefer ModelServerConfig::model_platform.")));
-}
-
-absl::StatusOr<std::optional<BatchingParameters>> Batching(const std::string& text,
-                                                           Warnings* warnings = nullptr) {
-  const TextFile file(text);
-  return LoadBatchingParameters({.enable_batching = true, .batching_parameters_file = file.path()},
-                                warnings);
-}
-
-TEST(LoadBatchingParameters, TellsUnsetFromZero) {
-  EXPECT_EQ(LoadBatchingParameters({}, nullptr).value(), std::nullopt);
-  EXPECT_EQ(LoadBatchingParameters({.enable_batching = true}, nullptr).value(),
-            BatchingParameters());
-  EXPECT_EQ(Batching("max_batch_size { value: 64 } batch_timeout_micros { value: 0 } "
-                     "max_enqueued_batches { value: 0 } num_batch_threads { value: 3 }")
-                .value(),
-            (BatchingParameters{.max_batch_size = 64,
-                                .batch_timeout_micros = 0,
-                                .max_enqueued_batches = 1,
-                                .num_batch_threads = 3}));
-}
-
-TEST(LoadBatchingParameters, RefusesWhatCannotBe) {
-  const auto error = [](const std::string& text) {
-    return std::string(base::Message(Batching(text).status()));
-  };
-  EXPECT_THAT(error("max_batch_size { value: 0 }"),
-              HasSubstr(".pbtxt: max_batch_size must be at least 1, not 0"));
-  EXPECT_THAT(error("batch_timeout_micros { value: -1 }"),
-              HasSubstr("batch_timeout_micros must be at least 0, not -1"));
-  EXPECT_THAT(error("num_batch_threads { value: 0 }"),
-              HasSubstr("num_batch_threads must be at least 1, not 0"));
-  EXPECT_THAT(error("enable_large_batch_splitting { value: true }"),
-              HasSubstr("enable_large_batch_splitting does not work yet"));
-  EXPECT_THAT(error("max_batch_size: 64"),
-              HasSubstr("Error parsing text-format tensorflow.serving.BatchingParameters: "));
-}
-
-TEST(LoadBatchingParameters, WarnsAboutWhatHasNoEffect) {
-  Warnings warnings;
-  ASSERT_TRUE(Batching("allowed_batch_sizes: 8 pad_variable_length_inputs: true "
-                       "max_execution_batch_size { value: 8 }",
-                       &warnings)
-                  .ok());
-  EXPECT_THAT(warnings, ElementsAre(HasSubstr("allowed_batch_sizes has no effect yet"),
-                                    HasSubstr("pad_variable_length_inputs has no effect yet"),
-                                    HasSubstr("max_execution_batch_size has no effect yet")));
 }
 
 absl::StatusOr<Monitoring> Metrics(const std::string& text) {

@@ -31,7 +31,7 @@ class Errors final : public google::protobuf::io::ErrorCollector {
     if (count_ > 1) text_ += "; ";
     text_ += path_;
     if (line >= 0) text_ += base::Cat(":", line + 1, ":", column + 1);
-    text_ += base::Cat(": ", message);
+    text_ += base::Cat(": ", std::string_view(message).substr(0, kWordsMax));
   }
   // The parser warns about deprecated fields, which are the original's and read as it reads them.
   void AddWarning(int, int, const std::string&) override {}
@@ -39,7 +39,8 @@ class Errors final : public google::protobuf::io::ErrorCollector {
   const std::string& text() const { return text_; }
 
  private:
-  static constexpr int kErrorsMax = 5;  // The first ones matter; the rest follows from them.
+  static constexpr size_t kWordsMax = 300;  // A message may quote what it found, however long.
+  static constexpr int kErrorsMax = 5;      // The first ones matter; the rest follows from them.
 
   const std::string path_;
   std::string text_;

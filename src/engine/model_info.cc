@@ -24,6 +24,7 @@ enum Field : uint32_t {
   kLoadMicroseconds = 9,
   kWarmUpMicroseconds = 10,
   kWarmUpSource = 11,
+  kBatchingParameters = 12,
 };
 
 // A worker's description is shown to people: nobody reads more, and a hostile one must not make the
@@ -66,6 +67,8 @@ absl::Status SetBytesField(uint32_t field, std::string_view value, ModelInfo* in
       return AddText("warnings", value, &info->warnings);
     case kSandbox:
       return AddText("sandbox lines", value, &info->sandbox);
+    case kBatchingParameters:
+      return SetText("batching parameters", value, &info->batching_parameters.emplace());
     default:
       return absl::InvalidArgumentError(
           base::Cat("a model's description has the unknown field ", field));
@@ -108,6 +111,9 @@ std::string Serialize(const ModelInfo& info) {
   base::AppendVarintField(kLoadMicroseconds, info.load_microseconds, &out);
   base::AppendVarintField(kWarmUpMicroseconds, info.warm_up_microseconds, &out);
   base::AppendBytesField(kWarmUpSource, info.warm_up_source, &out);
+  if (info.batching_parameters) {
+    base::AppendBytesField(kBatchingParameters, *info.batching_parameters, &out);
+  }
   return out;
 }
 

@@ -4,12 +4,17 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 
 namespace tensord::engine {
+
+// In the root of a version directory: a text-format tensorflow.serving.BatchingParameters.
+inline constexpr std::string_view kBatchingParametersFile = "batching_params.pbtxt";
 
 // What a worker tells about its model once it is loaded. Untrusted by the front: it decodes the
 // bytes with bounds and shows them, nothing more.
@@ -28,6 +33,8 @@ struct ModelInfo {
   uint32_t warm_up_runs = 0;
   uint64_t load_microseconds = 0;
   uint64_t warm_up_microseconds = 0;
+  // The text of kBatchingParametersFile, where it was asked for and is there.
+  std::optional<std::string> batching_parameters;
 };
 
 std::string Serialize(const ModelInfo& info);

@@ -43,6 +43,15 @@ TEST(ModelInfo, ComesBackAsItWas) {
   EXPECT_EQ(parsed->warm_up_microseconds, 89u);
 }
 
+TEST(ModelInfo, TellsAnEmptyFileFromNone) {
+  ModelInfo info;
+  EXPECT_EQ(ParseModelInfo(Serialize(info))->batching_parameters, std::nullopt);
+  info.batching_parameters = "";
+  EXPECT_EQ(ParseModelInfo(Serialize(info))->batching_parameters, "");
+  info.batching_parameters = "text";
+  EXPECT_EQ(ParseModelInfo(Serialize(info))->batching_parameters, "text");
+}
+
 TEST(ModelInfo, AnyCutIsRefusedOrWhole) {
   const std::string bytes = Serialize(FullInfo());
   for (size_t length = 0; length < bytes.size(); ++length) {

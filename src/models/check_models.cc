@@ -15,8 +15,6 @@
 namespace tensord::models {
 namespace {
 
-constexpr std::string_view kPlatform = "tensorflow";
-
 // scheme://, with a scheme as RFC 3986 has it.
 bool IsUri(std::string_view path) {
   const size_t colon = path.find("://");
@@ -44,12 +42,7 @@ absl::Status CheckModel(const ModelConfig& model) {
     return absl::InvalidArgumentError(
         base::Cat("Illegal setting neither ModelServerConfig::model_type (deprecated) nor "
                   "ModelServerConfig::model_platform. Give model ",
-                  model.name, " the platform \"", kPlatform, "\"."));
-  }
-  if (model.platform != kPlatform) {
-    return absl::InvalidArgumentError(base::Cat("Model ", model.name,
-                                                " requests unsupported platform ", model.platform,
-                                                "; this server has \"", kPlatform, "\"."));
+                  model.name, " the platform \"tensorflow\"."));
   }
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@
 // Whether a list of models may replace the one that holds, in the original's words.
 namespace tensord::models {
 
-// INVALID_ARGUMENT: a name twice, no absolute path or URI, an unknown or changed platform, more
+// INVALID_ARGUMENT: a name twice, no absolute path or URI, no or a changed platform, more
 // than kModelsMax. `now`: the list that holds.
 absl::Status CheckModels(const std::vector<ModelConfig>& models,
                          const std::vector<ModelConfig>& now);

@@ -23,7 +23,6 @@ using ::testing::IsEmpty;
 class BatchingTest : public ::testing::Test {
  protected:
   void Make(BatchingParameters parameters, int executors = 1) {
-    ASSERT_TRUE(CheckBatching(parameters).ok()) << CheckBatching(parameters);
     QueueOptions options;
     options.model = "half";
     options.version = 3;
@@ -105,7 +104,8 @@ TEST_F(BatchingTest, ACallLargerThanMaxBatchSizeIsRefused) {
   Submit(1, 5);
   timers_.Advance(absl::Milliseconds(1));
   EXPECT_TRUE(absl::IsInvalidArgument(answers_[1].status));
-  EXPECT_EQ(answers_[1].status.message(), "Task size 5 is larger than maximum input batch size 4");
+  EXPECT_EQ(answers_[1].status.message(),
+            "Task size 5 is larger than maximum input batch size 4 of model half, version 3");
 }
 
 TEST_F(BatchingTest, TheQueueIsFullAtMaxEnqueuedBatches) {
@@ -118,7 +118,8 @@ TEST_F(BatchingTest, TheQueueIsFullAtMaxEnqueuedBatches) {
   timers_.Advance(absl::ZeroDuration());
   EXPECT_TRUE(absl::IsUnavailable(answers_[5].status));
   EXPECT_EQ(answers_[5].status.message(),
-            "The batch scheduling queue to which this task was submitted is full");
+            "The batch scheduling queue to which this task was submitted is full; currently 2 "
+            "batches enqueued and max_enqueued_batches is 2; try again");
   EXPECT_EQ(answers_.size(), 1u);
   timers_.Advance(absl::Milliseconds(3));
   EXPECT_THAT(RunRows(), ElementsAre(1, 3, 4));
@@ -172,25 +173,32 @@ TEST_F(BatchingTest, StringsArePaddedToo) {
   EXPECT_THAT(StringsOf(answers_[1].outputs[0]), ElementsAre("ab", "c"));
 }
 
-TEST_F(BatchingTest, OutputsWithoutTheBatchsRowsFailInTheOriginalsWords) {
-  struct Row {
-    tensor::Shape shape;
-    std::string_view words;
-  };
-  for (const Row& row :
-       {Row{{}, "Batched output tensor has 0 dimensions"},
-        Row{{7}, "Batched output tensor's 0th dimension does not equal the sum"}}) {
-    Make({.max_batch_size = 4});
+// The original fails all of them.
+TEST_F(BatchingTest, AModelWhoseOutputsHaveOtherRowsIsNotBatchedAnyMore) {
+  for (const tensor::Shape& shape : {tensor::Shape{}, tensor::Shape{7}}) {
+    Make({.max_batch_size = 4, .allowed_batch_sizes = {2, 4}});
     answers_.clear();
-    worker_->model = [&](const FakeRun&, const OwnedViews&) { return Floats(row.shape, 1); };
+    worker_->model = [&](const FakeRun&, const OwnedViews&) { return Floats(shape, 1); };
     for (int i = 1; i <= 3; ++i) Submit(i);
-    timers_.Advance(absl::Milliseconds(2));
+    timers_.Advance(absl::Seconds(1));
     for (int i = 1; i <= 3; ++i) {
-      EXPECT_TRUE(absl::IsFailedPrecondition(answers_[i].status)) << answers_[i].status;
-      EXPECT_EQ(answers_[i].status.message().substr(0, row.words.size()), row.words.data());
+      ASSERT_TRUE(answers_[i].status.ok()) << answers_[i].status;
+      EXPECT_EQ(answers_[i].outputs[0].shape, shape);
     }
-    EXPECT_EQ(worker_->runs.size(), 2u);
+    EXPECT_THAT(RunRows(), ElementsAre(2, 1, 1, 1)) << "padded, then each as it is";
+    EXPECT_TRUE(queue_->stats().signatures[0].refused_batching);
   }
+}
+
+TEST_F(BatchingTest, ALoneCallThatFailsPaddedIsNotRunAgain) {
+  Make({.max_batch_size = 4, .allowed_batch_sizes = {4}});
+  worker_->model = [](const FakeRun&, const OwnedViews&) -> absl::StatusOr<OwnedViews> {
+    return absl::InvalidArgumentError("no");
+  };
+  Submit(1);
+  timers_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(absl::IsInvalidArgument(answers_[1].status));
+  EXPECT_THAT(RunRows(), ElementsAre(4));
 }
 
 TEST_F(BatchingTest, AModelErrorStillReachesOnlyTheGuilty) {
@@ -270,24 +278,83 @@ TEST_F(BatchingTest, ALargeCallIsRefusedWhenItsRowsDoNotFitTheQueue) {
   Submit(2, 5);  // Room for four.
   timers_.Advance(absl::ZeroDuration());
   EXPECT_TRUE(absl::IsUnavailable(answers_[2].status));
+  EXPECT_EQ(answers_[2].status.message(),
+            "The batch scheduling queue to which this task was submitted is full; task size is 5 "
+            "but scheduling capacity is only 4 (num_enqueued_batches=1, max_enqueued_batches=2, "
+            "max_execution_batch_size=4); try again");
   Submit(3, 4);
   timers_.Advance(absl::Seconds(1));
   EXPECT_TRUE(answers_[3].status.ok());
 }
 
-// ---- What parameters may be ------------------------------------------------------------------
+// ---- Inputs of different inner dims ----------------------------------------------------------
 
-TEST(CheckBatching, FindsWhatFailsAModel) {
-  EXPECT_TRUE(CheckBatching({}).ok());
-  EXPECT_TRUE(CheckBatching({.max_batch_size = 8, .allowed_batch_sizes = {2, 8}}).ok());
-  EXPECT_FALSE(CheckBatching({.max_batch_size = 8, .allowed_batch_sizes = {2, 4}}).ok());
-  EXPECT_FALSE(CheckBatching({.max_batch_size = 8, .allowed_batch_sizes = {8, 2, 8}}).ok());
-  EXPECT_FALSE(CheckBatching({.max_batch_size = 0}).ok());
-  EXPECT_FALSE(CheckBatching({.batch_timeout = absl::Microseconds(-1)}).ok());
-  EXPECT_FALSE(CheckBatching({.num_batch_threads = 0}).ok());
-  EXPECT_TRUE(CheckBatching({.max_enqueued_batches = 0}).ok());
-  EXPECT_FALSE(
-      CheckBatching({.max_enqueued_batches = 0, .enable_large_batch_splitting = true}).ok());
+BatchingParameters Padding() { return {.max_batch_size = 8, .pad_variable_length_inputs = true}; }
+
+TEST_F(BatchingTest, InnerDimsArePaddedWithTheFirstElementOfEach) {
+  Make(Padding());
+  std::vector<OwnedViews> seen;
+  worker_->model = [&](const FakeRun&, const OwnedViews& inputs) -> absl::StatusOr<OwnedViews> {
+    seen.push_back(inputs);
+    return inputs;
+  };
+  Submit(1);  // Keeps the executor busy.
+  SubmitInputs(2, Floats({1, 3}, 200), 1);
+  SubmitInputs(3, Floats({2, 2}, 300), 2);
+  timers_.Advance(absl::Seconds(1));
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[1].tensors[0].shape, (tensor::Shape{3, 3}));
+  EXPECT_THAT(FloatsOf(seen[1].tensors[0]),
+              ElementsAre(200, 201, 202, 300, 301, 300, 302, 303, 300));
+  EXPECT_THAT(ValuesOf(3), ElementsAre(300, 301, 300, 302, 303, 300));
+}
+
+TEST_F(BatchingTest, PadRowsOfAnAllowedSizeAreAsWideAsTheRest) {
+  BatchingParameters parameters = Padding();
+  parameters.allowed_batch_sizes = {1, 4, 8};
+  Make(parameters);
+  Submit(1);
+  SubmitInputs(2, Floats({1, 2}, 200), 1);
+  SubmitInputs(3, Strings({1, 1}, {"other"}), 1);  // Another dtype: another batch.
+  SubmitInputs(4, Floats({1, 1}, 400), 1);
+  timers_.Advance(absl::Seconds(1));
+  EXPECT_THAT(RunRows(), ElementsAre(1, 4, 1));
+  EXPECT_THAT(ValuesOf(4), ElementsAre(400, 400));
+}
+
+TEST_F(BatchingTest, OneOddCallCannotMakeMuchOfItsNeighbours) {
+  Make(Padding());
+  Submit(1);
+  SubmitInputs(2, Floats({1, 1, 1 << 14}, 0), 1);
+  SubmitInputs(3, Floats({1, 1 << 14, 1}, 0), 1);  // Together: 2 GiB.
+  SubmitInputs(4, Floats({1, 0, 1}, 0), 1);        // Nothing to pad it with.
+  SubmitInputs(5, Floats({1}, 5), 1);              // Another rank.
+  timers_.Advance(absl::Seconds(1));
+  EXPECT_EQ(worker_->runs.size(), 5u);
+  for (int i = 1; i <= 5; ++i) EXPECT_TRUE(answers_[i].status.ok()) << i;
+  EXPECT_EQ(answers_[2].outputs[0].shape, (tensor::Shape{1, 1, 1 << 14}));
+}
+
+TEST_F(BatchingTest, PiecesOfALargeCallAreNotPadded) {
+  BatchingParameters parameters = Splitting();
+  parameters.pad_variable_length_inputs = true;
+  Make(parameters);
+  Submit(1, 5);
+  SubmitInputs(2, Floats({1, 2}, 200), 1);
+  timers_.Advance(absl::Seconds(1));
+  EXPECT_THAT(ValuesOf(1), ElementsAre(100, 101, 102, 103, 104));
+  EXPECT_THAT(ValuesOf(2), ElementsAre(200, 201));
+}
+
+TEST_F(BatchingTest, WithoutPaddingAnOddShapeRunsBesideItsNeighbours) {
+  Make({.max_batch_size = 8});
+  Submit(1);
+  SubmitInputs(2, Floats({1, 3}, 200), 1);
+  SubmitInputs(3, Floats({1, 2}, 300), 1);
+  SubmitInputs(4, Floats({1, 3}, 400), 1);
+  timers_.Advance(absl::Seconds(1));
+  EXPECT_THAT(RunRows(), ElementsAre(1, 2, 1));
+  for (int i = 1; i <= 4; ++i) EXPECT_TRUE(answers_[i].status.ok()) << i;
 }
 
 }  // namespace

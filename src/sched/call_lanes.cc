@@ -23,13 +23,13 @@ int64_t CountedRows(const Pending& call) { return std::max<int64_t>(1, call.rows
 
 }  // namespace
 
-CallLane::CallLane(int signature, std::span<const tensor::TensorView> inputs)
-    : signature_(signature), alone_(false) {
+CallLane::CallLane(int signature, Likeness likeness, std::span<const tensor::TensorView> inputs)
+    : signature_(signature), likeness_(likeness) {
   Reshape(inputs);
 }
 
 void CallLane::Reshape(std::span<const tensor::TensorView> inputs) {
-  TENSORD_CHECK(!alone_ && calls().empty());
+  TENSORD_CHECK(!alone() && calls().empty());
   dtypes_.clear();
   shapes_.clear();
   for (const tensor::TensorView& input : inputs) {
@@ -40,7 +40,10 @@ void CallLane::Reshape(std::span<const tensor::TensorView> inputs) {
 
 bool CallLane::Matches(std::span<const tensor::TensorView> inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].dtype != dtypes_[i] || !SameRows(inputs[i].shape, shapes_[i])) return false;
+    if (inputs[i].dtype != dtypes_[i]) return false;
+    const bool alike = likeness_ == Likeness::kRanks ? inputs[i].shape.rank() == shapes_[i].rank()
+                                                     : SameRows(inputs[i].shape, shapes_[i]);
+    if (!alike) return false;
   }
   return true;
 }
@@ -82,17 +85,19 @@ void CallLane::Remove(const Pending& call) {
   }
 }
 
-CallLane& CallLanes::Find(int signature, bool alone, std::span<const tensor::TensorView> inputs) {
+CallLane& CallLanes::Find(int signature, Likeness likeness,
+                          std::span<const tensor::TensorView> inputs) {
   auto& lanes = lanes_[static_cast<size_t>(signature)];
   if (lanes.empty()) lanes.push_back(std::make_unique<CallLane>(signature));
-  if (alone) return *lanes.front();
+  if (likeness == Likeness::kNone) return *lanes.front();
   CallLane* idle = nullptr;
   for (size_t i = 1; i < lanes.size(); ++i) {
+    if (lanes[i]->likeness() != likeness) continue;
     if (lanes[i]->Matches(inputs)) return *lanes[i];
     if (lanes[i]->calls().empty()) idle = lanes[i].get();
   }
   if (lanes.size() <= limits::kLanesMax) {
-    return *lanes.emplace_back(std::make_unique<CallLane>(signature, inputs));
+    return *lanes.emplace_back(std::make_unique<CallLane>(signature, likeness, inputs));
   }
   if (idle == nullptr) return *lanes.front();
   idle->Reshape(inputs);

@@ -12,15 +12,23 @@
 
 namespace tensord::sched {
 
-// The waiting calls of one signature whose rows look alike: same dtypes, same dims but the first.
-// Only they may share a batch. A lane without a shape is for calls that run alone.
+// Which calls share a lane, and so may share a batch.
+enum class Likeness : uint8_t {
+  kNone,    // They run alone.
+  kShapes,  // Same dtypes, same dims but the first.
+  kRanks,   // Same dtypes and ranks: they are padded to each other.
+};
+
+// The waiting calls of one signature that look alike.
 class CallLane {
  public:
   explicit CallLane(int signature) : signature_(signature) {}
-  CallLane(int signature, std::span<const tensor::TensorView> inputs);
+  // REQUIRES: likeness is not kNone.
+  CallLane(int signature, Likeness likeness, std::span<const tensor::TensorView> inputs);
 
   int signature() const { return signature_; }
-  bool alone() const { return alone_; }
+  bool alone() const { return likeness_ == Likeness::kNone; }
+  Likeness likeness() const { return likeness_; }
   bool Matches(std::span<const tensor::TensorView> inputs) const;
   // For other rows from now on. REQUIRES: no calls are here; it is not the lane of lone calls.
   void Reshape(std::span<const tensor::TensorView> inputs);
@@ -39,9 +47,9 @@ class CallLane {
   std::vector<Pending>::const_iterator UpperBound(const Pending& call) const;
 
   const int signature_;
-  const bool alone_ = true;
+  const Likeness likeness_ = Likeness::kNone;
   std::vector<tensor::DType> dtypes_;
-  std::vector<tensor::Shape> shapes_;  // With a leading dim of 0.
+  std::vector<tensor::Shape> shapes_;  // With a leading dim of 0; kRanks: all dims.
   std::vector<Pending> calls_;         // From head_ on: removing the first is the usual case.
   size_t head_ = 0;
   int64_t rows_ = 0;
@@ -54,7 +62,7 @@ class CallLanes {
   explicit CallLanes(size_t signatures) : lanes_(signatures) {}
 
   // Where such a call belongs.
-  CallLane& Find(int signature, bool alone, std::span<const tensor::TensorView> inputs);
+  CallLane& Find(int signature, Likeness likeness, std::span<const tensor::TensorView> inputs);
   void Push(CallLane& lane, const Pending& call);
   void Remove(CallLane& lane, const Pending& call);
 

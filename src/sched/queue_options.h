@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/limits.h"
 #include "tensor/signature.h"
@@ -17,8 +16,7 @@
 namespace tensord::sched {
 
 // TensorFlow Serving's BatchingParameters, as an operator wrote them. Each is honoured exactly
-// where it is set; what is not set, the scheduler decides. (pad_variable_length_inputs is not here:
-// the configuration refuses it.)
+// where it is set; what is not set, the scheduler decides. REQUIRES: config/ checked them.
 struct BatchingParameters {
   std::optional<int64_t> max_batch_size = {};  // Rows of one call and, without splitting, a batch.
   std::optional<absl::Duration> batch_timeout =
@@ -26,15 +24,13 @@ struct BatchingParameters {
   std::optional<int64_t> max_enqueued_batches = {};  // Per signature; 0 counts as 1.
   std::optional<int64_t> num_batch_threads = {};     // Batches that run at once.
   std::vector<int64_t> allowed_batch_sizes = {};  // Ascending; batches are padded up to the next.
+  bool pad_variable_length_inputs = false;        // Inner dims are padded to the batch's largest.
   bool enable_large_batch_splitting = false;      // Calls over the execution size run in pieces.
   std::optional<int64_t> max_execution_batch_size = {};  // With splitting; else max_batch_size.
 
   // The largest batch that is run, where these say so.
   std::optional<int64_t> ExecutionRowsMax() const;
 };
-
-// INVALID_ARGUMENT, in the original's words where it has some, for parameters that fail a model.
-absl::Status CheckBatching(const BatchingParameters& parameters);
 
 // What the scheduler has to know about a signature.
 struct SignatureRows {

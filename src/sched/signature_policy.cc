@@ -53,7 +53,7 @@ BatchLimits SignaturePolicy::Limits() const {
   }
   if (options_.batching.has_value()) {
     limits.wait_max = options_.batching->batch_timeout.value_or(absl::ZeroDuration());
-    limits.allowed_rows = options_.batching->allowed_batch_sizes;
+    if (batches_) limits.allowed_rows = options_.batching->allowed_batch_sizes;
   }
   return limits;
 }

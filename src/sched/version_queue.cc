@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "sched/pad.h"
 
 // What callers see: calls come in, are refused or queued, and are answered. What runs when is in
 // version_queue_run.cc.
@@ -15,7 +16,7 @@ namespace tensord::sched {
 namespace {
 
 constexpr std::string_view kQueueFull =
-    "The batch scheduling queue to which this task was submitted is full";
+    "The batch scheduling queue to which this task was submitted is full; ";
 
 Pending PendingOf(const CallEntry& entry) {
   const Call& call = entry.call;
@@ -206,14 +207,14 @@ VersionQueue::Refusal VersionQueue::RefuseByBatches(const Call& call) {
   if (set.max_batch_size.has_value() && call.rows > *set.max_batch_size) {
     return {absl::InvalidArgumentError(base::Cat("Task size ", call.rows,
                                                  " is larger than maximum input batch size ",
-                                                 *set.max_batch_size)),
+                                                 *set.max_batch_size, " of ", Name())),
             absl::ZeroDuration(), &Stats::refused_other};
   }
   if (!set.max_enqueued_batches.has_value()) return {};
   const int64_t batches_max = std::max<int64_t>(1, *set.max_enqueued_batches);
   if (lanes_.calls() < batches_max && !set.enable_large_batch_splitting) return {};
   const int64_t rows_max = policy.RowsCap();
-  const CallLane& own = LaneOf(call);
+  const CallLane& own = LaneOf(call, false);
   int64_t batches = 0;
   int64_t room = 0;
   for (const CallLane* lane : lanes_.active()) {
@@ -227,7 +228,15 @@ VersionQueue::Refusal VersionQueue::RefuseByBatches(const Call& call) {
   const bool fits =
       set.enable_large_batch_splitting ? rows <= free * rows_max + room : rows <= room || free > 0;
   if (fits) return {};
-  return {absl::UnavailableError(std::string(kQueueFull)), absl::ZeroDuration(),
+  const std::string words =
+      set.enable_large_batch_splitting
+          ? base::Cat("task size is ", call.rows, " but scheduling capacity is only ",
+                      free * rows_max + room, " (num_enqueued_batches=", batches,
+                      ", max_enqueued_batches=", batches_max,
+                      ", max_execution_batch_size=", rows_max, ")")
+          : base::Cat("currently ", batches, " batches enqueued and max_enqueued_batches is ",
+                      batches_max);
+  return {absl::UnavailableError(base::Cat(kQueueFull, words, "; try again")), absl::ZeroDuration(),
           &Stats::refused_full};
 }
 
@@ -239,7 +248,7 @@ std::optional<Forecast> VersionQueue::ForecastOf(const Call& call) {
   const int64_t executors = workers_.executors();
   if (executors == 0) return std::nullopt;
   const SignaturePolicy& policy = policies_[static_cast<size_t>(call.signature)];
-  const CallLane& lane = LaneOf(call);
+  const CallLane& lane = LaneOf(call, false);
   int64_t rows = std::max<int64_t>(1, call.rows);
   if (!lane.alone()) rows = std::max(rows, std::min(policy.RowsCap(), lane.rows() + rows));
   const std::optional<absl::Duration> run = policy.service().P95(rows);
@@ -274,19 +283,30 @@ absl::Duration VersionQueue::WorkBefore(const Pending& call) const {
   return work;
 }
 
-CallLane& VersionQueue::LaneOf(const Call& call) {
-  const bool alone = call.rows < 1 || !call.more_signatures.empty() ||
-                     !policies_[static_cast<size_t>(call.signature)].batches();
-  return lanes_.Find(call.signature, alone, call.inputs);
+bool VersionQueue::Pads() const {
+  return options_.batching.has_value() && options_.batching->pad_variable_length_inputs;
+}
+
+// Pieces of a call share no batch in which they would be padded: their outputs would not fit
+// together again.
+CallLane& VersionQueue::LaneOf(const Call& call, bool is_piece) {
+  Likeness likeness = Likeness::kShapes;
+  if (call.rows < 1 || !call.more_signatures.empty() ||
+      !policies_[static_cast<size_t>(call.signature)].batches()) {
+    likeness = Likeness::kNone;
+  } else if (Pads() && !is_piece && CanPad(call.inputs)) {
+    likeness = Likeness::kRanks;
+  }
+  return lanes_.Find(call.signature, likeness, call.inputs);
 }
 
 void VersionQueue::Enqueue(CallEntry& entry) {
   const SignaturePolicy& policy = policies_[static_cast<size_t>(entry.call.signature)];
   entry.state = CallState::kQueued;
   if (entry.alone) {
-    entry.lane = &lanes_.Find(entry.call.signature, true, entry.call.inputs);
+    entry.lane = &lanes_.Find(entry.call.signature, Likeness::kNone, entry.call.inputs);
   } else {
-    entry.lane = &LaneOf(entry.call);
+    entry.lane = &LaneOf(entry.call, entry.is_piece);
     const bool split = !entry.lane->alone() && options_.batching.has_value() &&
                        options_.batching->enable_large_batch_splitting;
     if (split && entry.call.rows > policy.RowsCap()) {

@@ -82,7 +82,9 @@ class VersionQueue {
   Refusal RefuseByBatches(const Call& call);
   std::optional<Forecast> ForecastOf(const Call& call);
   absl::Duration WorkBefore(const Pending& call) const;
-  CallLane& LaneOf(const Call& call);
+  CallLane& LaneOf(const Call& call, bool is_piece);
+  bool Pads() const;
+  void LimitPadding(BatchPlan* plan);
   void Enqueue(CallEntry& entry);
   void SubmitPieces(CallEntry& entry, int64_t rows_max);
   void OnPiece(CallId parent, size_t piece, CallResult result);
@@ -97,7 +99,7 @@ class VersionQueue {
   void Run(WorkerSlot& slot, std::span<const CallId> ids, const Lane* lane, int64_t pad_rows);
   void OnOutcome(std::unique_ptr<Batch> batch, fleet::RunOutcome outcome);
   void AfterOutputs(Batch& batch, fleet::RunOutcome& outcome);
-  void AfterError(Batch& batch, const absl::Status& status, bool may_help);
+  void AfterError(Batch& batch, const absl::Status& status, bool again);
   void AfterLoss(Batch& batch, const absl::Status& status);
   void RunAgain(CallEntry& entry, bool suspect);
   void CountRun(const Batch& batch, const fleet::RunOutcome& outcome);

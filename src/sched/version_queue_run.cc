@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "sched/pad.h"
 #include "sched/rows.h"
 #include "sched/version_queue.h"
 
@@ -24,7 +25,9 @@ constexpr absl::Duration kStagedRunMax = absl::Milliseconds(1);
 
 // Rows that make up an allowed batch size: row 0 of the last call, as often as needed.
 void AppendPadding(const Call& last, int64_t pad_rows, fleet::RunSpec* spec, Batch* batch) {
-  absl::StatusOr<RowCutter> cutter = RowCutter::Open(last.inputs, last.keep, last.rows);
+  std::vector<tensor::TensorView> inputs;  // As they run, which may be padded.
+  for (const auto& pieces : spec->inputs) inputs.push_back(pieces.back());
+  absl::StatusOr<RowCutter> cutter = RowCutter::Open(inputs, last.keep, last.rows);
   TENSORD_CHECK(cutter.ok());  // The call's rows were counted from its inputs.
   OwnedViews row = cutter->Cut(0, 1);
   for (size_t i = 0; i < row.tensors.size(); ++i) {
@@ -137,12 +140,27 @@ bool VersionQueue::RunNext() {
                            .service = &policy.service()});
   }
   const PlanRules rules{.closing = draining_, .newest_first = NewestFirst()};
-  const BatchPlan plan = PlanBatch(plan_lanes_, rules, timers_.Now());
+  BatchPlan plan = PlanBatch(plan_lanes_, rules, timers_.Now());
+  if (Pads()) LimitPadding(&plan);
   DropHopeless(plan.hopeless);
   wake_ = plan.wake;
   if (plan.batch.empty()) return false;
   Run(*slot, plan.batch, &plan_lanes_[plan.lane], plan.pad_rows);
   return true;
+}
+
+// Leaves out calls that would make too much of their neighbours, or these of them.
+void VersionQueue::LimitPadding(BatchPlan* plan) {
+  if (plan->batch.size() < 2) return;
+  std::vector<CallInputs> calls;
+  for (const CallId id : plan->batch) calls.emplace_back(calls_.Find(id)->call.inputs);
+  if (!std::ranges::all_of(calls, CanPad)) return;  // Of equal shapes, then.
+  const size_t count = PaddedPrefix(calls);
+  if (count == plan->batch.size()) return;
+  plan->batch.resize(count);
+  plan->rows = 0;
+  for (const CallId id : plan->batch) plan->rows += calls_.Find(id)->call.rows;
+  plan->pad_rows = PadRows(plan->rows, plan_lanes_[plan->lane].limits.allowed_rows);
 }
 
 void VersionQueue::Run(WorkerSlot& slot, std::span<const CallId> ids, const Lane* lane,
@@ -175,6 +193,9 @@ void VersionQueue::Run(WorkerSlot& slot, std::span<const CallId> ids, const Lane
   batch->signature = spec.signature;
   batch->joint = !spec.more_signatures.empty();
   batch->waiting = static_cast<int64_t>(ids.size());
+  if (Pads() && ids.size() > 1) {
+    for (std::vector<tensor::TensorView>& pieces : spec.inputs) PadPieces(pieces, &batch->keeps);
+  }
   if (pad_rows > 0) AppendPadding(calls_.Find(ids.back())->call, pad_rows, &spec, batch.get());
   running_.push_back(batch.get());
   workers_.RunStarted(slot);
@@ -198,7 +219,7 @@ void VersionQueue::OnOutcome(std::unique_ptr<Batch> batch, fleet::RunOutcome out
   } else if (outcome.status.ok()) {
     AfterOutputs(*batch, outcome);
   } else {
-    AfterError(*batch, outcome.status, true);
+    AfterError(*batch, outcome.status, batch->members.size() > 1);
   }
   workers_.RunEnded(*batch->worker);
   batch.reset();
@@ -230,16 +251,15 @@ void VersionQueue::CountRun(const Batch& batch, const fleet::RunOutcome& outcome
 
 void VersionQueue::AfterOutputs(Batch& batch, fleet::RunOutcome& outcome) {
   const bool cut = batch.members.size() > 1 || batch.pad_rows > 0;
-  const bool asked = batch.together && options_.batching.has_value();
   const int64_t rows = batch.rows + batch.pad_rows;
   std::optional<RowCutter> cutter;
-  if (cut || asked) {
+  if (cut) {
     absl::StatusOr<RowCutter> opened = RowCutter::Open(outcome.outputs, outcome.bytes, rows);
     if (!opened.ok()) {
-      // Where an operator asked for batches, he is told; otherwise it was our guess that is wrong.
-      if (!asked && absl::IsFailedPrecondition(opened.status()))
-        policies_[static_cast<size_t>(batch.signature)].StopBatching();
-      AfterError(batch, opened.status(), !asked);
+      // The model gives other rows than it gets. From now on every call runs alone, as it is.
+      const bool others = absl::IsFailedPrecondition(opened.status());
+      if (others) policies_[static_cast<size_t>(batch.signature)].StopBatching();
+      AfterError(batch, opened.status(), others || batch.members.size() > 1);
       return;
     }
     cutter = *std::move(opened);
@@ -265,9 +285,9 @@ void VersionQueue::AfterOutputs(Batch& batch, fleet::RunOutcome& outcome) {
   }
 }
 
-// The model refused. One call of many may be to blame: each runs again, alone, where that may help.
-void VersionQueue::AfterError(Batch& batch, const absl::Status& status, bool may_help) {
-  const bool again = may_help && batch.members.size() > 1;  // Never with a stateful model.
+// The run failed. `again`: each call runs once more, alone, because one of many may be to blame.
+// Never with a stateful model, whose calls are neither batched nor padded.
+void VersionQueue::AfterError(Batch& batch, const absl::Status& status, bool again) {
   for (const Batch::Member& member : batch.members) {
     if (member.id == 0) continue;
     CallEntry& entry = *calls_.Find(member.id);

@@ -69,6 +69,11 @@ class Host::Observer final : public fleet::WorkerObserver {
                     "; --sandbox=best_effort goes on without"));
       return worker.Stop();
     }
+    if (setup_.platform != nullptr) {
+      const absl::Status batching =
+          PlanVersionBatching(*setup_.platform, info.batching_parameters, &setup_.queue);
+      if (!batching.ok()) return Refuse(worker, batching);
+    }
     if (!warm_up_plan_.has_value()) return Join(worker, info);
     if (const absl::Status begun = BeginWarmUp(worker, info); !begun.ok()) Refuse(worker, begun);
   }
@@ -190,11 +195,13 @@ int Host::HomeOf(const std::string& model) const {
                           static_cast<size_t>(setup_.loops->size()));
 }
 
-VersionSetup Host::SetupOf(const fleet::WorkerKey& key) {
+VersionSetup Host::SetupOf(const fleet::WorkerKey& key, const config::PlatformSettings& platform) {
   VersionSetup setup;
   setup.queue.model = key.model;
   setup.queue.version = key.version;
-  PlanBatching(setup_.batching, SettingsOf(settings_, key.model), &setup.queue);
+  const config::ModelSettings& settings = SettingsOf(settings_, key.model);
+  PlanBatching(platform, settings, &setup.queue);
+  if (settings.batching_enabled.value_or(true)) setup.platform = &platform;
   setup.metrics = setup_.metrics;
   setup.request_log = setup_.request_logs->Of(key.model);
   return setup;
@@ -207,9 +214,10 @@ void Host::Start(const fleet::WorkerKey& key, const models::VersionFiles& files,
   workers_[key] = id;
   fleet::LaunchSpec spec;
   spec.key = key;
-  VersionSetup setup = SetupOf(key);
-  spec.load = PlanLoad(key, files, config, SettingsOf(settings_, key.model), *setup_.options,
-                       setup_.machine, setup.queue, workers_started_++);
+  const config::PlatformSettings& platform = PlatformOf(*setup_.platforms, config.platform);
+  VersionSetup setup = SetupOf(key, platform);
+  spec.load = PlanLoad(key, files, config, SettingsOf(settings_, key.model), platform,
+                       *setup_.options, setup_.machine, setup.queue, workers_started_++);
   std::optional<WarmUpPlan> warm_up = PlanWarmUp(files, config.worker, setup.queue);
   if (died_loading_.contains(id) && !(warm_up && warm_up->strict)) {
     obs::Warn("model {}, version {}: a worker died before it served; this one is not warmed up",

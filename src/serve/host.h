@@ -37,7 +37,7 @@ class Host final : public models::CatalogHost {
     obs::RequestMetrics* metrics = nullptr;
     front::RequestLogs* request_logs = nullptr;
     const config::ServerOptions* options = nullptr;
-    std::optional<config::BatchingParameters> batching;
+    const config::Platforms* platforms = nullptr;  // Outlive the host.
     Machine machine;
   };
 
@@ -67,7 +67,7 @@ class Host final : public models::CatalogHost {
   class Observer;
 
   int HomeOf(const std::string& model) const;
-  VersionSetup SetupOf(const fleet::WorkerKey& key);
+  VersionSetup SetupOf(const fleet::WorkerKey& key, const config::PlatformSettings& platform);
   void DropEnded(const models::Snapshot& snapshot);
 
   const Setup setup_;

@@ -6,8 +6,11 @@
 #include <algorithm>
 
 #include "absl/strings/str_split.h"
+#include "base/check.h"
 #include "base/limits.h"
+#include "base/status_macros.h"
 #include "base/text.h"
+#include "engine/model_info.h"
 #include "tensord/session_config.pb.h"
 
 namespace tensord::serve {
@@ -35,8 +38,9 @@ models::VersionPolicy ToPolicy(const config::VersionPolicy& from) {
   return policy;
 }
 
-uint32_t RuntimeOf(config::ModelSettings::OneDnn onednn) {
-  switch (onednn) {
+uint32_t RuntimeOf(const config::ModelSettings& settings,
+                   const config::PlatformSettings& platform) {
+  switch (settings.onednn) {
     case config::ModelSettings::OneDnn::kOn:
       return kRuntimeOneDnnOn;
     case config::ModelSettings::OneDnn::kOff:
@@ -44,36 +48,50 @@ uint32_t RuntimeOf(config::ModelSettings::OneDnn onednn) {
     case config::ModelSettings::OneDnn::kAuto:
       break;
   }
-  return kRuntimeDefault;
+  return platform.bfloat16 ? kRuntimeOneDnnOn : kRuntimeDefault;  // Its pass needs oneDNN.
 }
 
 models::WorkerSettings PlanWorker(const config::ModelSettings& settings,
-                                  const config::ServerOptions& options) {
+                                  const config::PlatformSettings& platform) {
   models::WorkerSettings worker;
   worker.executors = settings.executors.value_or(0);
   worker.intra_op_threads = settings.intra_op_threads.value_or(0);
   worker.inter_op_threads = settings.inter_op_threads.value_or(0);
-  worker.warm_up = options.enable_model_warmup && settings.synthetic_warm_up.value_or(true);
+  worker.warm_up = platform.warm_up && settings.synthetic_warm_up.value_or(true);
   for (const int64_t rows : settings.warm_up_rows) {
     worker.warm_up_rows.push_back(static_cast<int>(rows));
   }
-  worker.recorded_warm_up = options.enable_model_warmup;
+  worker.recorded_warm_up = platform.warm_up;
   worker.warm_up_strict = settings.warm_up_strict.value_or(false);
-  worker.warm_up_repeats = options.num_request_iterations_for_warmup;
+  worker.warm_up_repeats = platform.warm_up_repeats;
   worker.worker_memory_bytes_max = settings.memory_limit_bytes.value_or(0);
-  worker.runtime = RuntimeOf(settings.onednn);
+  worker.runtime = RuntimeOf(settings, platform);
   return worker;
 }
 
-// The first that is set: the model's own, the flag for this pool, the flag for both, the CPUs.
-int PoolThreads(int own, int64_t flag, int64_t both_flag, bool one_is_set, int cpus) {
-  if (own > 0) return own;
-  if (flag > 0) return static_cast<int>(flag);
-  if (!one_is_set && both_flag > 0) return static_cast<int>(both_flag);
-  return cpus;
+sched::BatchingParameters ToSched(const config::BatchingParameters& from) {
+  sched::BatchingParameters parameters;
+  parameters.max_batch_size = from.max_batch_size;
+  if (from.batch_timeout_micros) {
+    parameters.batch_timeout = absl::Microseconds(*from.batch_timeout_micros);
+  }
+  parameters.max_enqueued_batches = from.max_enqueued_batches;
+  parameters.num_batch_threads = from.num_batch_threads;
+  parameters.allowed_batch_sizes = from.allowed_batch_sizes;
+  parameters.pad_variable_length_inputs = from.pad_variable_length_inputs;
+  parameters.enable_large_batch_splitting = from.enable_large_batch_splitting;
+  parameters.max_execution_batch_size = from.max_execution_batch_size;
+  return parameters;
 }
 
 }  // namespace
+
+const config::PlatformSettings& PlatformOf(const config::Platforms& platforms,
+                                           const std::string& platform) {
+  const auto at = platforms.find(platform);
+  TENSORD_CHECK(at != platforms.end());
+  return at->second;
+}
 
 const config::ModelSettings& SettingsOf(const SettingsByModel& settings, const std::string& model) {
   static const config::ModelSettings kUnset;
@@ -83,7 +101,7 @@ const config::ModelSettings& SettingsOf(const SettingsByModel& settings, const s
 
 std::vector<models::ModelConfig> PlanModels(const std::vector<config::ModelEntry>& entries,
                                             const SettingsByModel& settings,
-                                            const config::ServerOptions& options) {
+                                            const config::Platforms& platforms) {
   std::vector<models::ModelConfig> configs;
   for (const config::ModelEntry& entry : entries) {
     const config::ModelSettings& own = SettingsOf(settings, entry.name);
@@ -94,7 +112,7 @@ std::vector<models::ModelConfig> PlanModels(const std::vector<config::ModelEntry
     config.policy = ToPolicy(entry.policy);
     config.labels = entry.labels;
     config.replicas = own.replicas.value_or(1);
-    config.worker = PlanWorker(own, options);
+    config.worker = PlanWorker(own, PlatformOf(platforms, entry.platform));
     configs.push_back(std::move(config));
   }
   return configs;
@@ -112,39 +130,62 @@ models::Options PlanCatalog(const config::ServerOptions& options, uint64_t memor
   return plan;
 }
 
-std::string SessionConfig(const models::WorkerSettings& settings,
-                          const config::ServerOptions& options, const Machine& machine) {
-  const bool one_is_set =
-      options.tensorflow_intra_op_parallelism > 0 || options.tensorflow_inter_op_parallelism > 0;
-  const int64_t both = options.tensorflow_session_parallelism;
+SessionPlan PlanSession(const fleet::WorkerKey& key, const models::WorkerSettings& settings,
+                        const config::PlatformSettings& platform, const Machine& machine) {
   tensorflow::ConfigProto config;
-  config.set_intra_op_parallelism_threads(PoolThreads(settings.intra_op_threads,
-                                                      options.tensorflow_intra_op_parallelism, both,
-                                                      one_is_set, machine.cpus));
-  config.set_inter_op_parallelism_threads(PoolThreads(settings.inter_op_threads,
-                                                      options.tensorflow_inter_op_parallelism, both,
-                                                      one_is_set, machine.cpus));
+  TENSORD_CHECK(config.ParseFromString(platform.session_config));  // We wrote it.
+  if (settings.intra_op_threads > 0) {
+    config.set_intra_op_parallelism_threads(settings.intra_op_threads);
+  }
+  if (settings.inter_op_threads > 0) {
+    config.set_inter_op_parallelism_threads(settings.inter_op_threads);
+  }
+  SessionPlan plan;
+  // Who gives pools threads wants ops to run beside each other.
+  plan.runs_in_caller =
+      config.inter_op_parallelism_threads() <= 1 && config.session_inter_op_thread_pool().empty();
+  // The runtime would take the machine's CPUs, not those that we may use.
+  if (config.intra_op_parallelism_threads() == 0) {
+    config.set_intra_op_parallelism_threads(machine.cpus);
+  }
+  if (config.inter_op_parallelism_threads() == 0) {
+    config.set_inter_op_parallelism_threads(machine.cpus);
+  }
   config.set_allow_soft_placement(true);
-  config.mutable_gpu_options()->set_allow_growth(true);
-  return config.SerializeAsString();
+  config.mutable_gpu_options()->set_allow_growth(true);  // A GPU is shared by all workers.
+  if (platform.bfloat16) {
+    config.mutable_graph_options()
+        ->mutable_rewrite_options()
+        ->set_auto_mixed_precision_onednn_bfloat16(tensorflow::RewriterConfig::ON);
+  }
+  if (platform.session_metadata) {
+    tensorflow::SessionMetadata* names = config.mutable_experimental()->mutable_session_metadata();
+    names->set_name(key.model);
+    names->set_version(key.version);
+  }
+  plan.config = config.SerializeAsString();
+  return plan;
 }
 
 channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionFiles& files,
                              const models::ModelConfig& config,
                              const config::ModelSettings& settings,
+                             const config::PlatformSettings& platform,
                              const config::ServerOptions& options, const Machine& machine,
                              const sched::QueueOptions& queue, uint64_t worker_number) {
+  SessionPlan session = PlanSession(key, config.worker, platform, machine);
   channel::LoadRecord load;
   load.model = key.model;
   load.version = key.version;
   load.directory = files.directory;
-  load.tags = absl::StrSplit(options.saved_model_tags, ',', absl::SkipEmpty());
-  load.session_config = SessionConfig(config.worker, options, machine);
+  load.tags = platform.saved_model_tags;
+  load.session_config = std::move(session.config);
   load.op_libraries = absl::StrSplit(options.op_library, ',', absl::SkipEmpty());
   for (const std::string& library : settings.op_libraries) load.op_libraries.push_back(library);
   load.executors =
       static_cast<uint32_t>(config.worker.executors > 0 ? config.worker.executors : machine.cpus);
-  load.runs_in_caller = settings.runs_in_caller.value_or(true);
+  load.runs_in_caller = settings.runs_in_caller.value_or(session.runs_in_caller);
+  load.read_batching_parameters = platform.per_model_batching;
   load.synthetic_warm_up =
       config.worker.warm_up && !PlanWarmUp(files, config.worker, queue).has_value();
   load.warm_up_rows = WarmUpRows(config.worker, queue);
@@ -184,24 +225,38 @@ std::optional<WarmUpPlan> PlanWarmUp(const models::VersionFiles& files,
                     .rows = WarmUpRows(settings, queue)};
 }
 
-void PlanBatching(const std::optional<config::BatchingParameters>& parameters,
-                  const config::ModelSettings& settings, sched::QueueOptions* options) {
-  if (parameters) {
-    sched::BatchingParameters set;
-    set.max_batch_size = parameters->max_batch_size;
-    if (parameters->batch_timeout_micros) {
-      set.batch_timeout = absl::Microseconds(*parameters->batch_timeout_micros);
-    }
-    set.max_enqueued_batches = parameters->max_enqueued_batches;
-    set.num_batch_threads = parameters->num_batch_threads;
-    options->batching = std::move(set);
+void PlanBatching(const config::PlatformSettings& platform, const config::ModelSettings& settings,
+                  sched::QueueOptions* options) {
+  if (platform.batching) {
+    options->batching = ToSched(*platform.batching);
   } else if (settings.batch_timeout_micros) {
     sched::BatchingParameters set;
     set.batch_timeout = absl::Microseconds(*settings.batch_timeout_micros);
     options->batching = std::move(set);
   }
   if (settings.batch_rows_max) options->rows_max = *settings.batch_rows_max;
-  if (!settings.batching_enabled.value_or(true)) options->rows_max = 1;
+  if (!settings.batching_enabled.value_or(true)) {
+    options->rows_max = 1;
+    options->batching.reset();
+  }
+}
+
+absl::Status PlanVersionBatching(const config::PlatformSettings& platform,
+                                 const std::optional<std::string>& file,
+                                 sched::QueueOptions* options) {
+  if (!platform.per_model_batching) return absl::OkStatus();
+  options->batching.reset();
+  if (!file) {
+    options->rows_max = 1;  // As the original: without a file, no batching.
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(
+      config::BatchingParameters parameters,
+      config::ParseBatchingParameters(*file, engine::kBatchingParametersFile, nullptr));
+  // The threads of the original's pool are shared by all versions.
+  parameters.num_batch_threads = platform.batching->num_batch_threads;
+  options->batching = ToSched(parameters);
+  return absl::OkStatus();
 }
 
 }  // namespace tensord::serve

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "channel/record.h"
+#include "config/platforms.h"
 #include "config/server_options.h"
 #include "config/text_files.h"
 #include "fleet/worker_key.h"
@@ -33,12 +35,16 @@ inline constexpr uint32_t kRuntimeDefault = 0;
 inline constexpr uint32_t kRuntimeOneDnnOn = 1;
 inline constexpr uint32_t kRuntimeOneDnnOff = 2;
 
+// REQUIRES: a platform that a checked model names.
+const config::PlatformSettings& PlatformOf(const config::Platforms& platforms,
+                                           const std::string& platform);
+
 // The settings of a model; all unset for one that the file does not name.
 const config::ModelSettings& SettingsOf(const SettingsByModel& settings, const std::string& model);
 
 std::vector<models::ModelConfig> PlanModels(const std::vector<config::ModelEntry>& entries,
                                             const SettingsByModel& settings,
-                                            const config::ServerOptions& options);
+                                            const config::Platforms& platforms);
 
 models::Options PlanCatalog(const config::ServerOptions& options, uint64_t memory_limit_bytes);
 
@@ -46,6 +52,7 @@ models::Options PlanCatalog(const config::ServerOptions& options, uint64_t memor
 channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionFiles& files,
                              const models::ModelConfig& config,
                              const config::ModelSettings& settings,
+                             const config::PlatformSettings& platform,
                              const config::ServerOptions& options, const Machine& machine,
                              const sched::QueueOptions& queue, uint64_t worker_number);
 
@@ -59,12 +66,22 @@ std::optional<WarmUpPlan> PlanWarmUp(const models::VersionFiles& files,
                                      const models::WorkerSettings& settings,
                                      const sched::QueueOptions& queue);
 
-// Batching as the operator set it: by the original's file, else by our settings, else by us.
-void PlanBatching(const std::optional<config::BatchingParameters>& parameters,
-                  const config::ModelSettings& settings, sched::QueueOptions* options);
+// Batching as the operator set it: by the original's parameters, else by our settings, else by us.
+void PlanBatching(const config::PlatformSettings& platform, const config::ModelSettings& settings,
+                  sched::QueueOptions* options);
 
-// A serialized tensorflow.ConfigProto.
-std::string SessionConfig(const models::WorkerSettings& settings,
-                          const config::ServerOptions& options, const Machine& machine);
+// Then, where versions bring their own parameters: those of `file`, or no batching without one.
+// INVALID_ARGUMENT fails the load.
+absl::Status PlanVersionBatching(const config::PlatformSettings& platform,
+                                 const std::optional<std::string>& file,
+                                 sched::QueueOptions* options);
+
+// What a session is opened with.
+struct SessionPlan {
+  std::string config;          // A serialized tensorflow.ConfigProto.
+  bool runs_in_caller = true;  // False: the operator asked for ops that run in parallel.
+};
+SessionPlan PlanSession(const fleet::WorkerKey& key, const models::WorkerSettings& settings,
+                        const config::PlatformSettings& platform, const Machine& machine);
 
 }  // namespace tensord::serve

@@ -37,11 +37,11 @@ Server::Server(const config::ServerOptions& options, const supervisor::FrontSock
 
 Server::~Server() = default;
 
-absl::StatusOr<Server::Files> Server::ReadFiles(const config::ServerOptions& options) {
+absl::StatusOr<Server::Files> Server::ReadFiles() const {
   config::Warnings warnings;
   Files files;
-  ASSIGN_OR_RETURN(files.models, config::LoadModels(options, &warnings));
-  ASSIGN_OR_RETURN(files.settings, config::LoadModelSettings(options));
+  ASSIGN_OR_RETURN(files.models, config::LoadModels(options_, platforms_, &warnings));
+  ASSIGN_OR_RETURN(files.settings, config::LoadModelSettings(options_));
   LogWarnings(warnings);
   return files;
 }
@@ -54,11 +54,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const config::ServerOptio
 }
 
 absl::Status Server::Build() {
-  ASSIGN_OR_RETURN(first_, ReadFiles(options_));
+  // The supervisor has logged what there is to warn of.
+  ASSIGN_OR_RETURN(platforms_, config::LoadPlatforms(options_, nullptr));
+  ASSIGN_OR_RETURN(first_, ReadFiles());
   ASSIGN_OR_RETURN(monitoring_, config::LoadMonitoring(options_));
-  config::Warnings warnings;
-  ASSIGN_OR_RETURN(std::optional<config::BatchingParameters> batching,
-                   config::LoadBatchingParameters(options_, &warnings));
   machine_ = {.cpus = config::CpuBudget(), .root = geteuid() == 0};
   const uint64_t memory_limit = config::MemoryLimit(options_, config::MemoryBudget());
 
@@ -95,7 +94,7 @@ absl::Status Server::Build() {
                                              .metrics = &request_metrics_,
                                              .request_logs = request_logs_.get(),
                                              .options = &options_,
-                                             .batching = std::move(batching),
+                                             .platforms = &platforms_,
                                              .machine = machine_});
   const models::Options plan = PlanCatalog(options_, memory_limit);
   scanner_ = std::make_unique<models::Scanner>(
@@ -181,7 +180,7 @@ void Server::OnSupervisor(const channel::ControlRecord& record, base::UniqueFd d
 }
 
 void Server::SetModels(Files files, absl::Time deadline, std::function<void(absl::Status)> done) {
-  std::vector<models::ModelConfig> models = PlanModels(files.models, files.settings, options_);
+  std::vector<models::ModelConfig> models = PlanModels(files.models, files.settings, platforms_);
   // Settings, logs and list hold together or not at all.
   if (catalog_->Check(models).ok()) {
     std::map<std::string, config::RequestLogging> logging;
@@ -197,7 +196,7 @@ void Server::SetModels(Files files, absl::Time deadline, std::function<void(absl
 void Server::ReloadFromFiles() {
   obs::Info("reading the model configuration again");
   const bool posted = file_thread_->Run([this] {
-    absl::StatusOr<Files> files = ReadFiles(options_);
+    absl::StatusOr<Files> files = ReadFiles();
     loop::PostOrDie(loops_->control(), [this, files = std::move(files)]() mutable {
       if (!files.ok()) {
         return obs::Error("the configuration stays as it is: {}", base::Message(files.status()));
@@ -232,7 +231,8 @@ void Server::ReloadFromClient(std::string config, absl::Time deadline, loop::Eve
     return reply(absl::InvalidArgumentError("the model configuration is malformed"));
   }
   config::Warnings warnings;
-  absl::StatusOr<std::vector<config::ModelEntry>> models = config::ToModelEntries(proto, &warnings);
+  absl::StatusOr<std::vector<config::ModelEntry>> models =
+      config::ToModelEntries(proto, platforms_, &warnings);
   LogWarnings(warnings);
   if (!models.ok()) return reply(models.status());
   SetModels({.models = *std::move(models), .settings = host_->settings()}, deadline, reply);

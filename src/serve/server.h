@@ -51,7 +51,7 @@ class Server {
   absl::Status Build();
   absl::Status OpenLogs();
   absl::Status LoadFirst();
-  static absl::StatusOr<Files> ReadFiles(const config::ServerOptions& options);
+  absl::StatusOr<Files> ReadFiles() const;
 
   void OnSupervisor(const channel::ControlRecord& record, base::UniqueFd descriptor);
   void OpenNetwork();
@@ -68,6 +68,7 @@ class Server {
 
   const config::ServerOptions options_;
   const supervisor::FrontSockets sockets_;
+  config::Platforms platforms_;  // Constant from Build on.
   Files first_;
   config::Monitoring monitoring_;
   Machine machine_;

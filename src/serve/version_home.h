@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "config/platforms.h"
 #include "engine/model_info.h"
 #include "fleet/worker.h"
 #include "front/handlers/servable.h"
@@ -29,6 +30,8 @@ struct VersionId {
 
 // What a version needs before its first worker is there.
 struct VersionSetup {
+  // Set where the version's directory may have parameters for batching.
+  const config::PlatformSettings* platform = nullptr;
   sched::QueueOptions queue;  // Without signatures, stateful and on_run.
   obs::RequestMetrics* metrics = nullptr;
   std::shared_ptr<front::RequestLog> request_log;

@@ -22,6 +22,7 @@
 #include "worker/completion_batch.h"
 #include "worker/last_words.h"
 #include "worker/memory_use.h"
+#include "worker/side_file.h"
 #include "worker/warm_up.h"
 
 namespace tensord::worker {
@@ -109,13 +110,17 @@ void Loop::LoadAndExecute(const channel::LoadRecord& record) {
 
 absl::Status Loop::Load(const channel::LoadRecord& record) {
   const absl::Time begun = clock_.Now();
+  engine::ModelInfo info;
+  if (record.read_batching_parameters) {
+    ASSIGN_OR_RETURN(info.batching_parameters,
+                     ReadSideFile(record.directory, engine::kBatchingParametersFile));
+  }
   ASSIGN_OR_RETURN(model_, engine_->Load({.directory = record.directory,
                                           .tags = record.tags,
                                           .session_config = record.session_config,
                                           .op_libraries = record.op_libraries,
                                           .runs_in_caller = record.runs_in_caller}));
   runner_ = std::make_unique<Runner>(model_.get(), &ends_.request, &ends_.response);
-  engine::ModelInfo info;
   model_->Describe(&info);
   const absl::Time loaded = clock_.Now();
   info.load_microseconds = Microseconds(loaded - begun);

@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
+#include "base/limits.h"
 #include "channel/packet_socket.h"
 #include "engine/testing/fake_engine.h"
 #include "worker/completion_batch.h"
@@ -19,6 +23,7 @@
 #include "worker/memory_use.h"
 #include "worker/probe.h"
 #include "worker/sandbox.h"
+#include "worker/side_file.h"
 #include "worker/warm_up.h"
 
 namespace tensord::worker {
@@ -152,6 +157,21 @@ int StatusOfChild(Act act) {
   int status = 0;
   waitpid(child, &status, 0);
   return status;
+}
+
+TEST(ReadSideFile, TellsAMissingFileFromAnUnreadableOne) {
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / ("side_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder / "directory");
+  std::ofstream(folder / "small") << "text";
+  std::ofstream(folder / "large") << std::string(limits::kSideFileBytesMax + 1, 'x');
+  EXPECT_EQ(ReadSideFile(folder, "small").value(), "text");
+  EXPECT_EQ(ReadSideFile(folder, "missing").value(), std::nullopt);
+  EXPECT_FALSE(ReadSideFile(folder, "large").ok());
+  EXPECT_FALSE(ReadSideFile(folder, "directory").ok());
+  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
+  EXPECT_EQ(ReadSideFile(folder, "fifo").value(), "");  // And does not wait for a writer.
+  std::filesystem::remove_all(folder);
 }
 
 TEST(SpeakLastWords, ARecordOfTheSignalComesBeforeTheEnd) {

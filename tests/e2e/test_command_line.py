@@ -64,9 +64,7 @@ def test_starting_with_nothing_to_serve_says_what_to_give():
         "--ssl_config_file=/x",
         "--use_alts_credentials",
         "--platform_config_file=/x",
-        "--saved_model_tags=train",
         "--prefer_tflite_model",
-        "--enable_per_model_batching_parameters",
     ],
 )
 def test_a_flag_whose_neglect_would_change_safety_or_answers_stops_the_start(models, flag):
@@ -112,11 +110,14 @@ def test_a_missing_runtime_is_named_with_where_it_was_looked_for(models, tmp_pat
 
 def test_the_original_command_line_serves_one_model(servers, models, grpc_client):
     server = servers.start(
-        alias=True, model_name="half", model_base_path=models / "half", grpc_max_threads=4
+        alias=True,
+        model_name="half",
+        model_base_path=models / "half",
+        thread_pool_factory_config_file="x",
     )
     client = grpc_client(server)
     assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
-    assert "grpc_max_threads" in server.log()
+    assert "thread_pool_factory_config_file" in server.log()
 
 
 def test_an_unknown_flag_is_warned_of_by_the_alias(servers, models, grpc_client):

@@ -110,10 +110,6 @@ SERVICES_FROM_SOURCE = {
 # Messages of which we carry a part, with the reason; all others must be complete.
 PARTIAL = {
     "tensorflow.serving.SessionRunLog": "no open server offers SessionRun",
-    "tensorflow.ConfigProto": "cluster and RPC settings belong to training jobs",
-    "tensorflow.ConfigProto.Experimental": "the settings a server uses",
-    "tensorflow.GPUOptions.Experimental": "the settings a server uses",
-    "tensorflow.RewriterConfig": "custom optimizers and verifiers are not offered",
 }
 
 

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "serve/load_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "tensord/session_config.pb.h"
+
+namespace tensord::serve {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const fleet::WorkerKey kKey{.model = "m", .version = 7};
+constexpr Machine kMachine{.cpus = 3};
+
+models::WorkerSettings Threads(int intra_op, int inter_op) {
+  models::WorkerSettings settings;
+  settings.intra_op_threads = intra_op;
+  settings.inter_op_threads = inter_op;
+  return settings;
+}
+
+tensorflow::ConfigProto Parse(const SessionPlan& plan) {
+  tensorflow::ConfigProto config;
+  EXPECT_TRUE(config.ParseFromString(plan.config));
+  return config;
+}
+
+config::PlatformSettings WithSession(const tensorflow::ConfigProto& config) {
+  return {.session_config = config.SerializeAsString()};
+}
+
+TEST(PlanSession, TakesTheCpusThatWeMayUseWhereNobodySaysOtherwise) {
+  const SessionPlan plan = PlanSession(kKey, {}, {}, kMachine);
+  EXPECT_EQ(Parse(plan).intra_op_parallelism_threads(), 3);
+  EXPECT_EQ(Parse(plan).inter_op_parallelism_threads(), 3);
+  EXPECT_FALSE(Parse(plan).experimental().has_session_metadata());
+  EXPECT_TRUE(plan.runs_in_caller);
+}
+
+TEST(PlanSession, KeepsTheOperatorsConfigAndLetsTheModelsSettingsWin) {
+  tensorflow::ConfigProto operators;
+  operators.set_intra_op_parallelism_threads(2);
+  operators.set_inter_op_parallelism_threads(2);
+  operators.mutable_gpu_options()->set_per_process_gpu_memory_fraction(0.5);
+  (*operators.mutable_device_count())["GPU"] = 0;
+  const SessionPlan plan = PlanSession(kKey, Threads(9, 0), WithSession(operators), kMachine);
+  EXPECT_EQ(Parse(plan).intra_op_parallelism_threads(), 9);
+  EXPECT_EQ(Parse(plan).inter_op_parallelism_threads(), 2);
+  EXPECT_EQ(Parse(plan).gpu_options().per_process_gpu_memory_fraction(), 0.5);
+  EXPECT_EQ(Parse(plan).device_count().at("GPU"), 0);
+}
+
+TEST(PlanSession, RunsUseThePoolThatAnOperatorAskedFor) {
+  tensorflow::ConfigProto operators;
+  operators.set_inter_op_parallelism_threads(1);
+  EXPECT_TRUE(PlanSession(kKey, {}, WithSession(operators), kMachine).runs_in_caller);
+  operators.set_inter_op_parallelism_threads(2);
+  EXPECT_FALSE(PlanSession(kKey, {}, WithSession(operators), kMachine).runs_in_caller);
+  operators.clear_inter_op_parallelism_threads();
+  operators.add_session_inter_op_thread_pool()->set_num_threads(2);
+  EXPECT_FALSE(PlanSession(kKey, {}, WithSession(operators), kMachine).runs_in_caller);
+  EXPECT_FALSE(PlanSession(kKey, Threads(0, 4), {}, kMachine).runs_in_caller);
+}
+
+TEST(PlanSession, Bfloat16TurnsOnItsPassAndOneDnn) {
+  const config::PlatformSettings platform{.bfloat16 = true, .session_metadata = true};
+  const tensorflow::ConfigProto config = Parse(PlanSession(kKey, {}, platform, kMachine));
+  EXPECT_EQ(config.graph_options().rewrite_options().auto_mixed_precision_onednn_bfloat16(),
+            tensorflow::RewriterConfig::ON);
+  EXPECT_EQ(config.experimental().session_metadata().name(), "m");
+  EXPECT_EQ(config.experimental().session_metadata().version(), 7);
+  const config::Platforms platforms = {{"tensorflow", platform}};
+  SettingsByModel settings;
+  const auto runtime = [&] {
+    return PlanModels({{.name = "m"}}, settings, platforms).front().worker.runtime;
+  };
+  EXPECT_EQ(runtime(), kRuntimeOneDnnOn);
+  settings["m"].onednn = config::ModelSettings::OneDnn::kOff;
+  EXPECT_EQ(runtime(), kRuntimeOneDnnOff);  // The model's own settings win.
+}
+
+TEST(PlanLoad, CarriesThePlatformsTags) {
+  const channel::LoadRecord load = PlanLoad(
+      kKey, {.directory = "/m/7"}, {}, {},
+      {.saved_model_tags = {"serve", "gpu"}, .per_model_batching = true}, {}, kMachine, {}, 0);
+  EXPECT_THAT(load.tags, ElementsAre("serve", "gpu"));
+  EXPECT_TRUE(load.read_batching_parameters);
+}
+
+TEST(PlanBatching, TheOriginalsParametersComeBeforeOurSettings) {
+  sched::QueueOptions options;
+  PlanBatching({.batching = config::BatchingParameters{.max_batch_size = 8,
+                                                       .batch_timeout_micros = 5,
+                                                       .allowed_batch_sizes = {4, 8},
+                                                       .enable_large_batch_splitting = true,
+                                                       .max_execution_batch_size = 4}},
+               {.batch_timeout_micros = 9}, &options);
+  EXPECT_EQ(options.batching->max_batch_size, 8);
+  EXPECT_EQ(options.batching->batch_timeout, absl::Microseconds(5));
+  EXPECT_THAT(options.batching->allowed_batch_sizes, ElementsAre(4, 8));
+  EXPECT_EQ(options.batching->ExecutionRowsMax(), 4);
+  sched::QueueOptions off;
+  PlanBatching({.batching = config::BatchingParameters{.max_batch_size = 8}},
+               {.batching_enabled = false}, &off);
+  EXPECT_FALSE(off.batching.has_value());
+  EXPECT_EQ(off.rows_max, 1);
+}
+
+TEST(PlanVersionBatching, TakesTheVersionsFileOrNoBatching) {
+  const config::PlatformSettings platform{
+      .batching = config::BatchingParameters{.max_batch_size = 8, .num_batch_threads = 2},
+      .per_model_batching = true};
+  sched::QueueOptions options;
+  PlanBatching(platform, {}, &options);
+  ASSERT_TRUE(PlanVersionBatching(
+                  platform, "max_batch_size { value: 4 } num_batch_threads { value: 9 }", &options)
+                  .ok());
+  EXPECT_EQ(options.batching->max_batch_size, 4);
+  EXPECT_EQ(options.batching->num_batch_threads, 2);  // Of the pool, which all versions share.
+  EXPECT_THAT(
+      std::string(base::Message(PlanVersionBatching(platform, "max_batch_size: 4", &options))),
+      HasSubstr("Error parsing text-format tensorflow.serving.BatchingParameters: "
+                "batching_params.pbtxt:1:"));
+  ASSERT_TRUE(PlanVersionBatching(platform, std::nullopt, &options).ok());
+  EXPECT_FALSE(options.batching.has_value());
+  EXPECT_EQ(options.rows_max, 1);
+}
+
+}  // namespace
+}  // namespace tensord::serve
