@@ -17,7 +17,7 @@
 #include "config/text_proto.h"
 #include "engine/model_info.h"
 #include "engine/tensorflow/find_runtime.h"
-#include "models/scanner.h"
+#include "models/local_source.h"
 #include "models/version_policy.h"
 #include "serve/load_plan.h"
 #include "supervisor/listen.h"
@@ -157,12 +157,15 @@ void GatherVersions(const models::ModelConfig& model, const std::map<std::string
   std::set<int64_t> labelled;
   for (const auto& [label, number] : labels) labelled.insert(number);
   const std::string where = base::Cat("model ", model.name);
-  const auto source = models::MakeLocalSource(absl::Seconds(1));
+  // What lies there now; nobody waits here to see whether more comes.
+  models::LocalSource::Options look;
+  look.quiet = absl::ZeroDuration();
+  models::LocalSource source(std::move(look));
   models::SourceQuery query;
   query.base_path = model.base_path;
   query.policy = model.policy;
   query.also = labelled;
-  const auto listing = source->List(query);
+  const auto listing = source.List(query);
   if (!listing.ok()) {
     report->errors.push_back(base::Cat(where, ": ", Words(listing.status())));
     return;
