@@ -152,7 +152,7 @@ inline constexpr uint64_t kQueuedBytesMax = 256 << 20;  // Of inputs, a version;
 inline constexpr absl::Duration kPatienceMax = absl::Minutes(1);  // Then a patient call is urgent.
 inline constexpr int64_t kPredictionSamplesMin = 20;  // Runs seen before a prediction may refuse.
 inline constexpr absl::Duration kPredictionReach = absl::Minutes(1);  // Later deadlines are met.
-inline constexpr uint64_t kPaddedBytesMax = 64 << 20;  // A batch padded to one odd call: 16 segments.
+inline constexpr uint64_t kPaddedBytesMax = 64 << 20;  // A batch that is padded to one odd call.
 inline constexpr size_t kLanesMax = 64;  // Row shapes of a signature that may form batches at once.
 
 // serve/

@@ -29,7 +29,8 @@ std::vector<tensor::TensorView> Pad(const std::vector<OwnedViews>& pieces,
 
 TEST(PadPieces, EachDimGrowsAtItsEndWithTheFirstElement) {
   std::vector<std::shared_ptr<const void>> keeps;
-  const auto padded = Pad({Floats({1, 2, 2}, 10), Floats({2, 1, 3}, 20)}, &keeps);
+  const std::vector<OwnedViews> pieces = {Floats({1, 2, 2}, 10), Floats({2, 1, 3}, 20)};
+  const auto padded = Pad(pieces, &keeps);
   EXPECT_EQ(padded[0].shape, (tensor::Shape{1, 2, 3}));
   EXPECT_THAT(FloatsOf(padded[0]), ElementsAre(10, 11, 10, 12, 13, 10));
   EXPECT_EQ(padded[1].shape, (tensor::Shape{2, 2, 3}));
@@ -39,14 +40,17 @@ TEST(PadPieces, EachDimGrowsAtItsEndWithTheFirstElement) {
 TEST(PadPieces, WhatFitsIsNotCopied) {
   std::vector<std::shared_ptr<const void>> keeps;
   const OwnedViews wide = Floats({1, 3}, 1);
-  const auto padded = Pad({wide, Floats({1, 1}, 9)}, &keeps);
+  const std::vector<OwnedViews> pieces = {wide, Floats({1, 1}, 9)};
+  const auto padded = Pad(pieces, &keeps);
   EXPECT_EQ(padded[0].bytes.data(), wide.tensors[0].bytes.data());
   EXPECT_EQ(keeps.size(), 1u);
 }
 
 TEST(PadPieces, StringsToo) {
   std::vector<std::shared_ptr<const void>> keeps;
-  const auto padded = Pad({Strings({2, 1}, {"ab", ""}), Strings({1, 3}, {"x", "yy", "z"})}, &keeps);
+  const std::vector<OwnedViews> pieces = {Strings({2, 1}, {"ab", ""}),
+                                          Strings({1, 3}, {"x", "yy", "z"})};
+  const auto padded = Pad(pieces, &keeps);
   EXPECT_THAT(StringsOf(padded[0]), ElementsAre("ab", "ab", "ab", "", "ab", "ab"));
   EXPECT_THAT(StringsOf(padded[1]), ElementsAre("x", "yy", "z"));
 }
