@@ -235,6 +235,7 @@ void Host::Start(const fleet::WorkerKey& key, const models::VersionFiles& files,
                                                                   .setup = std::move(setup),
                                                                   .warm_up = std::move(warm_up),
                                                                   .directory = files.directory}));
+  setup_.metrics->loads().CountEvent(key.model, "started");
 }
 
 void Host::Stop(const fleet::WorkerKey& key) {
