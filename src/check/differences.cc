@@ -44,7 +44,7 @@ absl::StatusOr<Difference> ParseRow(std::string_view area, std::string_view line
 
 bool Concerns(const Difference& row, const Uses& uses) {
   if (row.area == "REST" || row.what.starts_with("REST")) return uses.rest;
-  if (row.area == "Labels") return uses.labels;
+  if (row.what.starts_with("Labels")) return uses.labels;
   return true;
 }
 

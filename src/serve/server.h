@@ -50,7 +50,6 @@ class Server {
 
   absl::Status Build();
   absl::Status OpenLogs();
-  absl::Status LoadFirst();
   absl::StatusOr<Files> ReadFiles() const;
 
   void OnSupervisor(const channel::ControlRecord& record, base::UniqueFd descriptor);

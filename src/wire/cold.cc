@@ -232,6 +232,42 @@ absl::StatusOr<std::string> PrintModelStatus(std::span<const VersionStatus> vers
   return PrintJson(ToProto(versions), /*preserve_names=*/false);
 }
 
+namespace {
+
+void PrintTexts(std::string_view name, const std::vector<std::string>& texts,
+                PrettyWriter* writer) {
+  writer->Name(name);
+  writer->StartArray();
+  for (const std::string& text : texts) writer->String(ToUtf8(text));
+  writer->EndArray();
+}
+
+void PrintNumber(std::string_view name, int64_t number, PrettyWriter* writer) {
+  writer->Name(name);
+  base::AppendPiece(writer->BeginValue(), number);
+}
+
+void PrintDetails(const VersionDetails& version, PrettyWriter* writer) {
+  const auto text = [writer](std::string_view name, std::string_view value) {
+    writer->Name(name);
+    writer->String(value);
+  };
+  writer->StartObject();
+  text("version", base::Cat(version.version));
+  text("stateful", ToUtf8(version.stateful_reason));
+  PrintTexts("sandbox", version.sandbox, writer);
+  PrintTexts("warnings", version.warnings, writer);
+  text("warm_up", version.warm_up_source);
+  PrintNumber("warm_up_runs", version.warm_up_runs, writer);
+  PrintNumber("warm_up_milliseconds", version.warm_up_milliseconds, writer);
+  PrintNumber("replicas", version.replicas, writer);
+  PrintNumber("restarts", version.restarts, writer);
+  PrintNumber("memory_bytes", version.memory_bytes, writer);
+  writer->EndObject();
+}
+
+}  // namespace
+
 std::string PrintModelList(std::span<const ListedModel> models) {
   std::string body;
   PrettyWriter writer(&body);
@@ -252,6 +288,10 @@ std::string PrintModelList(std::span<const ListedModel> models) {
     writer.Name("model_version_status");
     writer.StartArray();
     for (const VersionStatus& version : model.versions) PrintVersion(version, &writer);
+    writer.EndArray();
+    writer.Name("details");
+    writer.StartArray();
+    for (const VersionDetails& version : model.details) PrintDetails(version, &writer);
     writer.EndArray();
     writer.EndObject();
   }

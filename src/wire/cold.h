@@ -62,14 +62,28 @@ absl::StatusOr<std::string> PrintModelMetadata(const tensor::ModelSpec& answered
                                                std::string_view signature_def_map);
 absl::StatusOr<std::string> PrintModelStatus(std::span<const VersionStatus> versions);
 
+// What the original's status has no place for.
+struct VersionDetails {
+  int64_t version = 0;
+  std::string stateful_reason = {};  // Empty: not stateful.
+  std::vector<std::string> sandbox = {};
+  std::vector<std::string> warnings = {};
+  std::string warm_up_source = {};  // Empty: nothing ran.
+  int64_t warm_up_runs = 0;
+  int64_t warm_up_milliseconds = 0;
+  int64_t replicas = 0;
+  int64_t restarts = 0;
+  int64_t memory_bytes = 0;  // Private, of all its workers.
+};
 // One model of the list.
 struct ListedModel {
   std::string name;
   std::vector<std::pair<std::string, int64_t>> labels;
   std::vector<VersionStatus> versions;
+  std::vector<VersionDetails> details;
 };
-// The body of GET /v1/models, which the original has not: each model with its labels, and its
-// versions as PrintModelStatus shows them. docs/rest.md has the form.
+// The body of GET /v1/models, which the original has not: each model with its labels, its versions
+// as PrintModelStatus shows them, and what else is known of them. docs/rest.md has the form.
 std::string PrintModelList(std::span<const ListedModel> models);
 
 }  // namespace tensord::wire

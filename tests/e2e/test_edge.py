@@ -213,6 +213,12 @@ def test_the_list_names_every_model(client):
     assert listed["half"]["labels"] == {}
     status = client.get("/v1/models/half").json()
     assert listed["half"]["model_version_status"] == status["model_version_status"]
+    [details] = listed["half"]["details"]
+    assert details["version"] == "3"
+    assert details["stateful"] == ""
+    assert details["sandbox"]
+    assert (details["warm_up"], details["replicas"]) == ("zeros", 1)
+    assert details["memory_bytes"] > 0
 
 
 CORS = {

@@ -99,16 +99,36 @@ void StatusRest(const LoopContext& context, Exchange& exchange, const wire::Rest
             list.ok() ? wire::PrintModelStatus(*list) : absl::StatusOr<std::string>(list.status()));
 }
 
+namespace {
+
+wire::VersionDetails DetailsOf(const models::VersionEntry& version) {
+  return {.version = version.number,
+          .stateful_reason = version.stateful_reason,
+          .sandbox = version.sandbox,
+          .warnings = version.warnings,
+          .warm_up_source = version.warm_up_source,
+          .warm_up_runs = version.warm_up_runs,
+          .warm_up_milliseconds = absl::ToInt64Milliseconds(version.warm_up_time),
+          .replicas = version.replicas_live,
+          .restarts = version.restarts,
+          .memory_bytes = static_cast<int64_t>(version.memory_bytes)};
+}
+
+}  // namespace
+
 void ListRest(const LoopContext& context, Exchange& exchange) {
   const bool cors = context.server->options->rest_api_enable_cors_support;
   const absl::Status allowed = Authorize(exchange.head(), Operation::kRead, {});
   if (!allowed.ok()) return ReplyJsonError(exchange, allowed, cors);
   std::vector<wire::ListedModel> list;
   for (const auto& [name, model] : context.snapshot->models) {
-    wire::ListedModel listed{
-        .name = name, .labels = {model->labels.begin(), model->labels.end()}, .versions = {}};
+    wire::ListedModel listed{.name = name,
+                             .labels = {model->labels.begin(), model->labels.end()},
+                             .versions = {},
+                             .details = {}};
     for (const models::VersionEntry& version : model->versions) {
       listed.versions.push_back(StatusOf(version));
+      listed.details.push_back(DetailsOf(version));
     }
     list.push_back(std::move(listed));
   }
