@@ -102,6 +102,21 @@ def module_servers(tmp_path_factory, request):
     finish_and_check(servers, failed=request.session.testsfailed > failed_before)
 
 
+@pytest.fixture(scope="module")
+def client(server):
+    """A stock client of the file's one server; a file that wants another kind makes its own."""
+    client = GrpcClient(server.grpc)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def rest(server):
+    client = RestClient(server.rest)
+    yield client
+    client.close()
+
+
 @pytest.fixture
 def grpc_client():
     """grpc_client(server): a stock client, closed at the end."""

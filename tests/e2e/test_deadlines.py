@@ -24,13 +24,6 @@ def server(module_servers, models):
     )
 
 
-@pytest.fixture(scope="module")
-def client(server):
-    client = GrpcClient(server.grpc)
-    yield client
-    client.close()
-
-
 @pytest.fixture(autouse=True)
 def idle_again(client):
     """A test's last run may still be going; the next test waits for it."""

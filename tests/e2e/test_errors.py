@@ -6,7 +6,7 @@ import grpc
 import numpy as np
 import pytest
 import tensorflow as tf
-from clients import GrpcClient, error_of
+from clients import error_of
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 NOT_FOUND = grpc.StatusCode.NOT_FOUND
@@ -17,13 +17,6 @@ X = np.array([1.0], np.float32)
 def server(module_servers, models):
     names = ["half", "two_in", "defaults", "rank2", "echo"]
     return module_servers.start(models={name: models / name for name in names})
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    client = GrpcClient(server.grpc)
-    yield client
-    client.close()
 
 
 @pytest.fixture(autouse=True)

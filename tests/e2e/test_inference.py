@@ -7,7 +7,7 @@ import base64
 import grpc
 import pytest
 import tensorflow as tf
-from clients import SECONDS, GrpcClient, RestClient, error_of
+from clients import SECONDS, error_of
 from tensorflow_serving.apis import classification_pb2, inference_pb2, regression_pb2
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
@@ -24,20 +24,6 @@ def server(module_servers, models):
     return module_servers.start(
         models={name: models / name for name in NAMES}, monitoring_config_file=monitoring
     )
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    client = GrpcClient(server.grpc)
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def rest(server):
-    client = RestClient(server.rest)
-    yield client
-    client.close()
 
 
 def example(**features):

@@ -9,7 +9,7 @@ import time
 import grpc
 import numpy as np
 import pytest
-from clients import GrpcClient, RestClient, error_of
+from clients import error_of
 from local_server import eventually
 from test_worker_death import settings_for
 
@@ -69,20 +69,6 @@ def server(module_servers, models, tmp_path_factory):
         monitoring_config_file=monitoring,
         rest_api_timeout_in_ms=1000,
     )
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    client = GrpcClient(server.grpc)
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def rest(server):
-    client = RestClient(server.rest)
-    yield client
-    client.close()
 
 
 @pytest.fixture(autouse=True)

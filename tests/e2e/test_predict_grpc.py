@@ -5,7 +5,6 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from clients import GrpcClient
 
 TWENTY = [
     "half_plus_two",
@@ -34,13 +33,6 @@ TWENTY = [
 @pytest.fixture(scope="module")
 def server(module_servers, models):
     return module_servers.start(models={name: models / name for name in TWENTY})
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    client = GrpcClient(server.grpc)
-    yield client
-    client.close()
 
 
 def float32(values):

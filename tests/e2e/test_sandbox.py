@@ -8,7 +8,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from clients import GrpcClient, error_of
+from clients import error_of
 from local_server import MIB
 from test_worker_death import probe, settings_for
 
@@ -30,13 +30,6 @@ def server(module_servers, models, tmp_path_factory):
     )
     del os.environ["TENSORD_TEST_SECRET"], os.environ["TF_TEST_KEPT"]
     return server
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    client = GrpcClient(server.grpc)
-    yield client
-    client.close()
 
 
 def test_its_descriptors_are_its_channel_its_segments_and_its_log(client):

@@ -7,7 +7,7 @@ import re
 import grpc
 import numpy as np
 import pytest
-from clients import GrpcClient, RestClient, error_of
+from clients import error_of
 from google.protobuf import json_format
 from local_server import eventually
 from tensorflow_serving.apis import get_model_metadata_pb2, model_management_pb2
@@ -23,20 +23,6 @@ def server(module_servers, models, tmp_path_factory):
     return module_servers.start(
         models={name: models / name for name in names}, monitoring_config_file=monitoring
     )
-
-
-@pytest.fixture(scope="module")
-def client(server):
-    client = GrpcClient(server.grpc)
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def rest(server):
-    client = RestClient(server.rest)
-    yield client
-    client.close()
 
 
 def test_grpc_status_has_version_state_and_no_error(client):
