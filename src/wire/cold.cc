@@ -119,22 +119,51 @@ absl::StatusOr<std::string> PrintJson(const pb::Message& message, bool preserve_
       base::Cat("Failed to convert proto to json. Error: ", status.ToString()));
 }
 
+void PrintText(std::string_view name, std::string_view text, PrettyWriter* writer) {
+  writer->Name(name);
+  writer->String(text);
+}
+
 // One version, with the names and texts that the status document has.
 void PrintVersion(const VersionStatus& version, PrettyWriter* writer) {
-  const auto member = [writer](std::string_view name, std::string_view value) {
-    writer->Name(name);
-    writer->String(value);
-  };
   const auto state = static_cast<tf::serving::ModelVersionStatus::State>(version.state);
   const tf::serving::StatusProto status = ToProto(version.status);
   writer->StartObject();
-  member("version", base::Cat(version.version));
-  member("state", tf::serving::ModelVersionStatus::State_Name(state));
+  PrintText("version", base::Cat(version.version), writer);
+  PrintText("state", tf::serving::ModelVersionStatus::State_Name(state), writer);
   writer->Name("status");
   writer->StartObject();
-  member("error_code", tf::error::Code_Name(status.error_code()));
-  member("error_message", status.error_message());
+  PrintText("error_code", tf::error::Code_Name(status.error_code()), writer);
+  PrintText("error_message", status.error_message(), writer);
   writer->EndObject();
+  writer->EndObject();
+}
+
+void PrintTexts(std::string_view name, const std::vector<std::string>& texts,
+                PrettyWriter* writer) {
+  writer->Name(name);
+  writer->StartArray();
+  for (const std::string& text : texts) writer->String(ToUtf8(text));
+  writer->EndArray();
+}
+
+void PrintNumber(std::string_view name, int64_t number, PrettyWriter* writer) {
+  writer->Name(name);
+  base::AppendPiece(writer->BeginValue(), number);
+}
+
+void PrintDetails(const VersionDetails& version, PrettyWriter* writer) {
+  writer->StartObject();
+  PrintText("version", base::Cat(version.version), writer);
+  PrintText("stateful", ToUtf8(version.stateful_reason), writer);
+  PrintTexts("sandbox", version.sandbox, writer);
+  PrintTexts("warnings", version.warnings, writer);
+  PrintText("warm_up", version.warm_up_source, writer);
+  PrintNumber("warm_up_runs", version.warm_up_runs, writer);
+  PrintNumber("warm_up_milliseconds", version.warm_up_milliseconds, writer);
+  PrintNumber("replicas", version.replicas, writer);
+  PrintNumber("restarts", version.restarts, writer);
+  PrintNumber("memory_bytes", version.memory_bytes, writer);
   writer->EndObject();
 }
 
@@ -232,58 +261,19 @@ absl::StatusOr<std::string> PrintModelStatus(std::span<const VersionStatus> vers
   return PrintJson(ToProto(versions), /*preserve_names=*/false);
 }
 
-namespace {
-
-void PrintTexts(std::string_view name, const std::vector<std::string>& texts,
-                PrettyWriter* writer) {
-  writer->Name(name);
-  writer->StartArray();
-  for (const std::string& text : texts) writer->String(ToUtf8(text));
-  writer->EndArray();
-}
-
-void PrintNumber(std::string_view name, int64_t number, PrettyWriter* writer) {
-  writer->Name(name);
-  base::AppendPiece(writer->BeginValue(), number);
-}
-
-void PrintDetails(const VersionDetails& version, PrettyWriter* writer) {
-  const auto text = [writer](std::string_view name, std::string_view value) {
-    writer->Name(name);
-    writer->String(value);
-  };
-  writer->StartObject();
-  text("version", base::Cat(version.version));
-  text("stateful", ToUtf8(version.stateful_reason));
-  PrintTexts("sandbox", version.sandbox, writer);
-  PrintTexts("warnings", version.warnings, writer);
-  text("warm_up", version.warm_up_source);
-  PrintNumber("warm_up_runs", version.warm_up_runs, writer);
-  PrintNumber("warm_up_milliseconds", version.warm_up_milliseconds, writer);
-  PrintNumber("replicas", version.replicas, writer);
-  PrintNumber("restarts", version.restarts, writer);
-  PrintNumber("memory_bytes", version.memory_bytes, writer);
-  writer->EndObject();
-}
-
-}  // namespace
-
 std::string PrintModelList(std::span<const ListedModel> models) {
   std::string body;
   PrettyWriter writer(&body);
-  const auto member = [&writer](std::string_view name, std::string_view value) {
-    writer.Name(name);
-    writer.String(value);
-  };
   writer.StartObject();
   writer.Name("models");
   writer.StartArray();
   for (const ListedModel& model : models) {
     writer.StartObject();
-    member("name", ToUtf8(model.name));
+    PrintText("name", ToUtf8(model.name), &writer);
     writer.Name("labels");
     writer.StartObject();
-    for (const auto& [label, version] : model.labels) member(ToUtf8(label), base::Cat(version));
+    for (const auto& [label, version] : model.labels)
+      PrintText(ToUtf8(label), base::Cat(version), &writer);
     writer.EndObject();
     writer.Name("model_version_status");
     writer.StartArray();

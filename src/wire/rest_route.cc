@@ -8,43 +8,24 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace tensord::wire {
 namespace {
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool StartsWithIgnoringCase(std::string_view text, std::string_view prefix) {
-  if (text.size() < prefix.size()) return false;
-  for (size_t i = 0; i < prefix.size(); ++i) {
-    if (Lower(text[i]) != prefix[i]) return false;
-  }
-  return true;
-}
-
-// REQUIRES: `lower` is in lower case.
-bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
-  return text.size() == lower.size() && StartsWithIgnoringCase(text, lower);
-}
-
-int HexDigit(char c) {
-  const char lower = Lower(c);
-  if (c >= '0' && c <= '9') return c - '0';
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 // As libcurl: what is not a percent sign and two hex digits stays.
 std::string PercentDecode(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    const bool encoded = text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 &&
-                         HexDigit(text[i + 2]) >= 0;
+    const bool encoded = text[i] == '%' && i + 2 < text.size() &&
+                         base::HexDigit(text[i + 1]) >= 0 && base::HexDigit(text[i + 2]) >= 0;
     if (!encoded) {
       out.push_back(text[i]);
       continue;
     }
-    out.push_back(static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2])));
+    out.push_back(
+        static_cast<char>(base::HexDigit(text[i + 1]) * 16 + base::HexDigit(text[i + 2])));
     i += 2;
   }
   return out;
@@ -82,14 +63,14 @@ struct Match {
 
 // [/versions/DIGITS or /labels/LABEL], then the subresource where one is allowed.
 bool MatchSuffix(Segments rest, bool with_subresource, Match* match) {
-  if (rest.size() >= 2 && EqualsIgnoringCase(rest[0], "versions") && IsDigits(rest[1])) {
+  if (rest.size() >= 2 && base::EqualsIgnoringCase(rest[0], "versions") && IsDigits(rest[1])) {
     match->version = rest[1];
     rest = rest.subspan(2);
-  } else if (rest.size() >= 2 && EqualsIgnoringCase(rest[0], "labels") && IsName(rest[1])) {
+  } else if (rest.size() >= 2 && base::EqualsIgnoringCase(rest[0], "labels") && IsName(rest[1])) {
     match->label = rest[1];
     rest = rest.subspan(2);
   }
-  if (with_subresource && rest.size() == 1 && EqualsIgnoringCase(rest[0], "metadata")) {
+  if (with_subresource && rest.size() == 1 && base::EqualsIgnoringCase(rest[0], "metadata")) {
     match->subresource = rest[0];
     rest = {};
   }
@@ -154,14 +135,14 @@ std::optional<RestKind> VerbKind(std::string_view verb) {
 RestRoute ParseRestRoute(std::string_view method, std::string_view target) {
   constexpr std::string_view kRoot = "/v1/";
   constexpr std::string_view kModels = "/v1/models";
-  if (!StartsWithIgnoringCase(target, kRoot)) return {};
+  if (!base::StartsWithIgnoringCase(target, kRoot)) return {};
   if (method == "OPTIONS") {
     RestRoute route;
     route.kind = RestKind::kPreflight;
     return route;
   }
   RestRoute malformed = Bad(base::Cat("Malformed request: ", method, " ", target));
-  if (!StartsWithIgnoringCase(target, kModels)) return malformed;
+  if (!base::StartsWithIgnoringCase(target, kModels)) return malformed;
   const std::string_view path = target.substr(kModels.size());
   Match match;
   if (method == "POST") {

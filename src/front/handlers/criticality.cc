@@ -3,10 +3,10 @@
 
 #include "front/handlers/criticality.h"
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace tensord::front {
@@ -21,19 +21,13 @@ constexpr std::pair<std::string_view, tensor::Criticality> kNames[] = {
     {"sheddable", tensor::Criticality::kSheddable},
 };
 
-bool EqualsIgnoringCase(std::string_view text, std::string_view lower) {
-  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b;
-  });
-}
-
 }  // namespace
 
 absl::StatusOr<tensor::Criticality> CriticalityOf(const RequestHead& head) {
   const std::optional<std::string_view> text = head.Find(kHeader);
   if (!text.has_value()) return tensor::Criticality::kCritical;
   for (const auto& [name, value] : kNames) {
-    if (EqualsIgnoringCase(*text, name)) return value;
+    if (base::EqualsIgnoringCase(*text, name)) return value;
   }
   return absl::InvalidArgumentError(base::Cat(
       kHeader, " \"", text->substr(0, 40),

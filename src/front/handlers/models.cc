@@ -24,6 +24,19 @@ wire::VersionStatus StatusOf(const models::VersionEntry& version) {
           .status = version.status};
 }
 
+wire::VersionDetails DetailsOf(const models::VersionEntry& version) {
+  return {.version = version.number,
+          .stateful_reason = version.stateful_reason,
+          .sandbox = version.sandbox,
+          .warnings = version.warnings,
+          .warm_up_source = version.warm_up_source,
+          .warm_up_runs = version.warm_up_runs,
+          .warm_up_milliseconds = absl::ToInt64Milliseconds(version.warm_up_time),
+          .replicas = version.replicas_live,
+          .restarts = version.restarts,
+          .memory_bytes = static_cast<int64_t>(version.memory_bytes)};
+}
+
 absl::StatusOr<std::vector<wire::VersionStatus>> ListVersions(const LoopContext& context,
                                                               Exchange& exchange,
                                                               const tensor::ModelSpec& spec) {
@@ -98,23 +111,6 @@ void StatusRest(const LoopContext& context, Exchange& exchange, const wire::Rest
   ReplyRest(context, exchange,
             list.ok() ? wire::PrintModelStatus(*list) : absl::StatusOr<std::string>(list.status()));
 }
-
-namespace {
-
-wire::VersionDetails DetailsOf(const models::VersionEntry& version) {
-  return {.version = version.number,
-          .stateful_reason = version.stateful_reason,
-          .sandbox = version.sandbox,
-          .warnings = version.warnings,
-          .warm_up_source = version.warm_up_source,
-          .warm_up_runs = version.warm_up_runs,
-          .warm_up_milliseconds = absl::ToInt64Milliseconds(version.warm_up_time),
-          .replicas = version.replicas_live,
-          .restarts = version.restarts,
-          .memory_bytes = static_cast<int64_t>(version.memory_bytes)};
-}
-
-}  // namespace
 
 void ListRest(const LoopContext& context, Exchange& exchange) {
   const bool cors = context.server->options->rest_api_enable_cors_support;

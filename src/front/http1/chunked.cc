@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/limits.h"
 
 namespace tensord::front {
@@ -13,13 +14,6 @@ namespace {
 constexpr int kSizeDigitsMax = 16;
 // No body is that large: a claim of more is a try at overflowing somebody's counter.
 constexpr uint64_t kChunkBytesMax = uint64_t{1} << 40;
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 bool IsControl(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -77,7 +71,7 @@ bool ChunkedDecoder::Take(char c) {
 }
 
 bool ChunkedDecoder::TakeSize(char c) {
-  const int digit = HexDigit(c);
+  const int digit = base::HexDigit(c);
   if (digit >= 0) {
     size_ = size_ << 4 | static_cast<uint64_t>(digit);
     return ++digits_ <= kSizeDigitsMax;

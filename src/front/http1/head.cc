@@ -10,6 +10,7 @@
 #include <limits>
 #include <string>
 
+#include "base/ascii.h"
 #include "base/limits.h"
 #include "base/text.h"
 
@@ -22,19 +23,12 @@ using BeastError = boost::beast::error_code;
 
 std::string_view ToStd(BeastView text) { return {text.data(), text.size()}; }
 
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return Lower(x) == Lower(y); });
-}
-
 Refusal BadRequest(std::string why) { return {.http_status = 400, .why = std::move(why)}; }
 
 // RFC 9112, 3.2.2: a target may be a whole URL, as proxies are sent; only its path concerns us.
 std::string_view WithoutAuthority(std::string_view target) {
   for (const std::string_view scheme : {"http://", "https://"}) {
-    if (!EqualsIgnoringCase(target.substr(0, scheme.size()), scheme)) continue;
+    if (!base::EqualsIgnoringCase(target.substr(0, scheme.size()), scheme)) continue;
     const size_t path = target.find_first_of("/?", scheme.size());
     return path == std::string_view::npos ? "/" : target.substr(path);
   }
@@ -115,7 +109,7 @@ class HeadParser final : public http::basic_parser<true> {
 
   void AddLowerCase(std::string_view name, std::string_view value) {
     name_.assign(name);
-    std::transform(name_.begin(), name_.end(), name_.begin(), Lower);
+    std::transform(name_.begin(), name_.end(), name_.begin(), base::ToLower);
     if (!call_->AddHeader(name_, value)) out_of_memory_ = true;
   }
 
@@ -171,7 +165,7 @@ std::optional<Refusal> FrameBody(const HeadParser& parser, Http1Framing* framing
   }
   if (parser.coding_fields() == 1) {
     if (parser.http_1_0()) return BadRequest("Transfer-Encoding in an HTTP/1.0 request");
-    if (!EqualsIgnoringCase(parser.coding(), "chunked")) {
+    if (!base::EqualsIgnoringCase(parser.coding(), "chunked")) {
       return Refusal{.http_status = 501,
                      .code = absl::StatusCode::kUnimplemented,
                      .why = "the only transfer encoding understood is chunked"};
@@ -194,7 +188,7 @@ std::optional<Refusal> CheckFields(const HeadParser& parser, Http1Framing* frami
     return BadRequest("an HTTP/1.1 request has exactly one Host header");
   }
   if (!parser.expect().empty() && !parser.http_1_0()) {
-    if (!EqualsIgnoringCase(parser.expect(), "100-continue")) {
+    if (!base::EqualsIgnoringCase(parser.expect(), "100-continue")) {
       return Refusal{.http_status = 417, .why = "the only expectation understood is 100-continue"};
     }
     framing->expects_continue = true;

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/ascii.h"
 #include "base/limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
@@ -16,21 +17,12 @@
 namespace tensord::wire {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-int HexDigit(char c) {
-  if (IsDigit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
 // Four hex digits; -1 when they are not.
 int32_t HexUnit(const char* at, const char* end) {
   if (end - at < 4) return -1;
   int32_t unit = 0;
   for (int i = 0; i < 4; ++i) {
-    const int digit = HexDigit(at[i]);
+    const int digit = base::HexDigit(at[i]);
     if (digit < 0) return -1;
     unit = unit * 16 + digit;
   }
@@ -89,8 +81,8 @@ absl::Status JsonCursor::ReadWord(std::string_view word) {
 }
 
 bool JsonCursor::TakeDigits() {
-  if (!IsDigit(Peek())) return false;
-  while (at_ != end_ && IsDigit(*at_)) ++at_;
+  if (!base::IsDigit(Peek())) return false;
+  while (at_ != end_ && base::IsDigit(*at_)) ++at_;
   return true;
 }
 
@@ -123,11 +115,11 @@ bool JsonCursor::TakePlainNumber() {
   const char* at = at_;
   if (at != end_ && *at == '-') ++at;
   const char* const whole = at;
-  while (at != end_ && IsDigit(*at)) ++at;
+  while (at != end_ && base::IsDigit(*at)) ++at;
   if (at == whole || (*whole == '0' && at - whole > 1)) return false;
   if (at != end_ && *at == '.') {
     const char* const fraction = ++at;
-    while (at != end_ && IsDigit(*at)) ++at;
+    while (at != end_ && base::IsDigit(*at)) ++at;
     if (at == fraction) return false;
   }
   if (at - at_ > kBytesMax || (at != end_ && (*at == 'e' || *at == 'E'))) return false;

@@ -73,12 +73,12 @@ char* Place(uint32_t digits, int count, int exponent, char* out) {
   return out;
 }
 
-// Whether `digits` (six of them) read back as `value`; false in doubt.
 enum class Same : uint8_t { kYes, kNo, kInDoubt };
 
+// Whether digits * 10^-shift reads back as `value`.
 Same ReadsBackAs(uint32_t digits, int shift, double value) {
   float again = 0;
-  const PlainDecimal decimal{.mantissa = digits, .digits = kShortDigits, .fraction_digits = shift};
+  const PlainDecimal decimal{.mantissa = digits, .fraction_digits = shift};
   if (!NearestOf(decimal, &again)) return Same::kInDoubt;
   return static_cast<double>(again) == value ? Same::kYes : Same::kNo;
 }

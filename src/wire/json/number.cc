@@ -11,16 +11,15 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/ascii.h"
 #include "fast_float/fast_float.h"
 #include "wire/json/float_text.h"
 
 namespace tensord::wire {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 bool ContinuesNumber(const char* at, const char* end) {
-  return at != end && (IsDigit(*at) || *at == '.' || *at == 'e' || *at == 'E');
+  return at != end && (base::IsDigit(*at) || *at == '.' || *at == 'e' || *at == 'E');
 }
 
 template <typename T>
@@ -33,7 +32,7 @@ const char* ParseRealAs(const char* at, const char* end, T* value) {
 }
 
 const char* SkipDigits(const char* at, const char* end) {
-  while (at != end && IsDigit(*at)) ++at;
+  while (at != end && base::IsDigit(*at)) ++at;
   return at;
 }
 
@@ -76,7 +75,7 @@ template <typename T>
 const char* ReadCheckedRealAs(const char* at, const char* end, T* value) {
   const char* const after = SkipReal(at, end);
   if (after == nullptr || ParseRealAs(at, after, value) != after) return nullptr;
-  return std::isinf(*value) && IsDigit(after[-1]) ? nullptr : after;
+  return std::isinf(*value) && base::IsDigit(after[-1]) ? nullptr : after;
 }
 
 // Rounds a finite positive value to a format with that many stored mantissa bits; `bias` is the
@@ -143,7 +142,7 @@ const char* ReadCheckedReal(const char* at, const char* end, double* value) {
 const char* ParseInteger(const char* at, const char* end, JsonInteger* value) {
   value->negative = at != end && *at == '-';
   if (value->negative) ++at;
-  if (at == end || !IsDigit(*at)) return nullptr;
+  if (at == end || !base::IsDigit(*at)) return nullptr;
   const auto result = std::from_chars(at, end, value->magnitude);
   if (result.ec != std::errc() || ContinuesNumber(result.ptr, end)) return nullptr;
   return result.ptr;

@@ -11,14 +11,13 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/ascii.h"
 #include "wire/json/number.h"
 
 // Numbers as most are: a few digits, perhaps a point and some more. Inline, for the loop that reads
 // a hundred thousand of them. Each function checks the grammar (no leading zeros, digits on both
 // sides of a point) and gives up where a number needs a closer look.
 namespace tensord::wire {
-
-inline bool IsDecimal(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
 // The value of eight bytes, when all are digits (first byte most significant).
 // Source: the usual SIMD-within-a-register steps, as in Lemire, "Number Parsing at a Gigabyte per
@@ -42,8 +41,7 @@ struct PlainDecimal {
   bool negative = false;
   bool has_point = false;
   uint64_t mantissa = 0;
-  int digits = 0;           // All of them, leading zeros included.
-  int fraction_digits = 0;  // Of which behind the point.
+  int fraction_digits = 0;  // Those behind the point.
 };
 
 // Returns the end of the number; null when it is not of this form, has an exponent or may have more
@@ -57,7 +55,7 @@ inline const char* ReadPlainDecimal(const char* at, const char* end, PlainDecima
   at += out->negative ? 1 : 0;
   const char* const whole = at;
   uint64_t mantissa = 0;
-  while (IsDecimal(*at) && at - whole <= kDigitsMax) {
+  while (base::IsDigit(*at) && at - whole <= kDigitsMax) {
     mantissa = mantissa * 10 + static_cast<uint64_t>(*at++ - '0');
   }
   int digits = static_cast<int>(at - whole);
@@ -72,16 +70,15 @@ inline const char* ReadPlainDecimal(const char* at, const char* end, PlainDecima
       at += 8;
       digits += 8;
     }
-    while (digits < kDigitsMax && IsDecimal(*at)) {
+    while (digits < kDigitsMax && base::IsDigit(*at)) {
       mantissa = mantissa * 10 + static_cast<uint64_t>(*at++ - '0');
       ++digits;
     }
     out->fraction_digits = static_cast<int>(at - fraction);
-    if (out->fraction_digits == 0 || IsDecimal(*at)) return nullptr;
+    if (out->fraction_digits == 0 || base::IsDigit(*at)) return nullptr;
   }
   if (*at == 'e' || *at == 'E') return nullptr;
   out->mantissa = mantissa;
-  out->digits = digits;
   return at;
 }
 
