@@ -6,11 +6,17 @@ Everything it starts is found through /proc and ended by its number; nothing is 
 """
 
 import contextlib
+import fcntl
+import functools
+import itertools
 import os
+import random
+import re
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -22,11 +28,34 @@ BIN = Path(os.environ.get("TENSORD_BIN", ROOT / "build/release/bin"))
 MIB = 1 << 20
 
 
+PORT_BLOCK = 64
+
+
+@functools.cache
+def port_block():
+    """Ports for this process alone, below those that connections get; and what locks them."""
+    folder = Path(tempfile.gettempdir()) / f"tensord_ports_{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    blocks = range(10240, 32000, PORT_BLOCK)
+    for first in random.sample(blocks, len(blocks)):
+        lock = open(folder / str(first), "w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            continue
+        return itertools.cycle(range(first, first + PORT_BLOCK)), lock
+    raise OSError(f"all blocks of ports are in use, says {folder}")
+
+
 def free_port():
-    """A port that nobody has now. Somebody may take it before we do; nobody here tries."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody has now, and that no other process of these tests will take."""
+    ports, _lock = port_block()
+    for port in itertools.islice(ports, PORT_BLOCK):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise OSError("all ports of this process's block are in use")
 
 
 def eventually(check, what, seconds=60.0):
@@ -81,6 +110,15 @@ class Process:
         except (OSError, ProcessLookupError):
             pass
         return 0
+
+    def start_peak(self):
+        """Begins to note the most resident memory anew (needs root)."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def peak(self):
+        """The most resident memory since then, in bytes."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
 
     def maps(self):
         with contextlib.suppress(OSError, ProcessLookupError):

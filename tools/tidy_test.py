@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """tidy.py against small sources: each rule must be able to fail, and must not cry wolf."""
 
+import re
+from pathlib import Path
+
 import pytest
 import tidy
 
+ROOT = Path(__file__).parents[1]
 NOTICE = "// SPDX-FileCopyrightText: The tensord authors\n// SPDX-License-Identifier: Apache-2.0\n"
 
 
@@ -183,3 +187,15 @@ def test_the_allow_list_excuses_as_many_as_it_says_and_no_more():
     assert tidy.excuse(found, {("new", "src/a.cc"): 1}) == found
     (shrink,) = tidy.excuse(found, {("new", "src/a.cc"): 3})
     assert "now needs 2 of 3" in shrink.words
+
+
+def test_the_tree_in_style_md_names_files_that_exist():
+    text = (ROOT / "STYLE.md").read_text()
+    tree = text[text.index("\nsrc/\n") : text.index("```", text.index("\nsrc/\n"))]
+    named = [
+        (folder, name)
+        for folder, rest in re.findall(r"^  ([a-z]+/)  +(.*)$", tree, re.M)
+        for name in re.findall(r"[a-z0-9_]+(?:\.h|\.cc|/)(?= |$)", rest)
+    ]
+    assert len(named) > 50
+    assert [n for n in named if not (ROOT / "src" / n[0] / n[1]).exists()] == []

@@ -57,7 +57,7 @@ absl::Status SetAllowedSizes(const tfs::BatchingParameters& file, BatchingParame
     warnings->push_back("allowed_batch_sizes do not ascend; they are taken in ascending order");
     std::ranges::sort(sizes);
   }
-  sizes.erase(std::ranges::unique(sizes).begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   parameters->allowed_batch_sizes = std::move(sizes);
   return absl::OkStatus();
 }

@@ -33,6 +33,9 @@ constexpr SettingHelp kHelp[] = {
     {"op_libraries", "Absolute paths of libraries with custom ops, loaded in this order first"},
     {"memory_limit_bytes",
      "The most that a worker of this model may be estimated to need; a larger one is not loaded"},
+    {"model_memory_limit_bytes",
+     "The most that all workers of this model together may be estimated to need; a version that "
+     "would exceed it waits or fails, as with the server's own limit"},
     {"run_timeout_ms", "Longest run of the model, whatever deadline the client set"},
     {"batching.enabled", "False: every call runs alone, whatever the batching parameters say"},
     {"batching.rows_max", "Most rows that tensord puts into one run by itself"},

@@ -79,6 +79,9 @@ ModelSettings ToSettings(const tensord::ModelSettings& file) {
   settings.onednn = ToOneDnn(file.onednn());
   settings.op_libraries.assign(file.op_libraries().begin(), file.op_libraries().end());
   if (file.has_memory_limit_bytes()) settings.memory_limit_bytes = file.memory_limit_bytes();
+  if (file.has_model_memory_limit_bytes()) {
+    settings.model_memory_limit_bytes = file.model_memory_limit_bytes();
+  }
   if (file.has_run_timeout_ms()) settings.run_timeout_ms = file.run_timeout_ms();
   const tensord::ModelSettings::Batching& batching = file.batching();
   if (batching.has_enabled()) settings.batching_enabled = batching.enabled();

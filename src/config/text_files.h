@@ -84,8 +84,9 @@ struct ModelSettings {
   std::optional<bool> synthetic_warm_up{};
   std::optional<bool> warm_up_strict{};
   OneDnn onednn = OneDnn::kAuto;
-  std::vector<std::string> op_libraries{};  // Absolute paths.
-  std::optional<uint64_t> memory_limit_bytes{};
+  std::vector<std::string> op_libraries{};             // Absolute paths.
+  std::optional<uint64_t> memory_limit_bytes{};        // Of one worker.
+  std::optional<uint64_t> model_memory_limit_bytes{};  // Of all workers of the model.
   std::optional<int64_t> run_timeout_ms{};
   std::optional<bool> batching_enabled{};
   std::optional<int64_t> batch_rows_max{};

@@ -161,7 +161,8 @@ TEST(LoadModelSettings, ReadsEveryField) {
       model { key: "b" value {
         executors: 2 intra_op_threads: 3 inter_op_threads: 4 replicas: 5
         warm_up_rows: 1 warm_up_rows: 8 synthetic_warm_up: false onednn: ONEDNN_OFF
-        op_libraries: "/l.so" memory_limit_bytes: 6 run_timeout_ms: 7
+        op_libraries: "/l.so" memory_limit_bytes: 6 model_memory_limit_bytes: 9
+        run_timeout_ms: 7
         batching { enabled: true rows_max: 8 timeout_micros: 0 }
         runs_in_caller: false sandbox: false } })");
   ASSERT_TRUE(settings.ok()) << settings.status();
@@ -174,6 +175,7 @@ TEST(LoadModelSettings, ReadsEveryField) {
                           .onednn = ModelSettings::OneDnn::kOff,
                           .op_libraries = {"/l.so"},
                           .memory_limit_bytes = 6,
+                          .model_memory_limit_bytes = 9,
                           .run_timeout_ms = 7,
                           .batching_enabled = true,
                           .batch_rows_max = 8,

@@ -80,9 +80,9 @@ void LoadMetrics::CountLoaded(const Load& load) {
   metrics_->Histogram(Metric::kWarmUpTime, {load.model}).Observe(Microseconds(load.warm_up_time));
   metrics_->Histogram(Metric::kWarmUpLatency, {path, "OK"})
       .Observe(Microseconds(load.warm_up_time));
-  if (!load.recorded) return;
+  if (load.records_replayed == 0) return;
   metrics_->Counter(Metric::kWarmUpRecordsRead, {path, "OK"})
-      .Increment(static_cast<double>(load.warm_up_runs));
+      .Increment(static_cast<double>(load.records_replayed));
 }
 
 void LoadMetrics::CountLoadFailed(const std::string& model, const std::string& path) {

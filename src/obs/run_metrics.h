@@ -52,7 +52,7 @@ class LoadMetrics {
     absl::Duration load_time = {};
     absl::Duration warm_up_time = {};
     int64_t warm_up_runs = 0;
-    bool recorded = false;  // The runs replayed records.
+    int64_t records_replayed = 0;  // Recorded requests that ran.
   };
 
   explicit LoadMetrics(Metrics* metrics) : metrics_(metrics) {}

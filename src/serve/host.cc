@@ -125,12 +125,13 @@ class Host::Observer final : public fleet::WorkerObserver {
           info.warm_up_microseconds +=
               static_cast<uint64_t>(absl::ToInt64Microseconds(report.time));
           for (std::string& line : report.warnings) info.warnings.push_back(std::move(line));
-          Join(worker, info);
+          Join(worker, info, report.records);
         });
     return absl::OkStatus();
   }
 
-  void Join(fleet::WorkerHandle& worker, const engine::ModelInfo& info) {
+  void Join(fleet::WorkerHandle& worker, const engine::ModelInfo& info,
+            uint32_t records_replayed = 0) {
     absl::StatusOr<std::shared_ptr<front::Servable>> servable =
         home_->AddWorker(id_, &worker, info, std::move(setup_));
     if (!servable.ok()) return Refuse(worker, servable.status());
@@ -139,7 +140,8 @@ class Host::Observer final : public fleet::WorkerObserver {
                          .path = directory_,
                          .load_time = absl::Microseconds(info.load_microseconds),
                          .warm_up_time = absl::Microseconds(info.warm_up_microseconds),
-                         .warm_up_runs = info.warm_up_runs});
+                         .warm_up_runs = info.warm_up_runs,
+                         .records_replayed = records_replayed});
     ToCatalog([info, handle = *std::move(servable)](models::Catalog* catalog,
                                                     const fleet::WorkerKey& key) {
       catalog->OnLoaded(key, info, handle);

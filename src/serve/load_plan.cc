@@ -112,6 +112,7 @@ std::vector<models::ModelConfig> PlanModels(const std::vector<config::ModelEntry
     config.policy = ToPolicy(entry.policy);
     config.labels = entry.labels;
     config.replicas = own.replicas.value_or(1);
+    config.memory_bytes_max = own.model_memory_limit_bytes.value_or(0);
     config.worker = PlanWorker(own, PlatformOf(platforms, entry.platform));
     configs.push_back(std::move(config));
   }

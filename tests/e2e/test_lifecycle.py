@@ -10,6 +10,7 @@ from pathlib import Path
 
 import grpc
 import numpy as np
+import pytest
 from clients import GrpcClient, Load, error_of
 from local_server import MIB, eventually, model_config
 from tensorflow_serving.apis import model_management_pb2
@@ -344,12 +345,16 @@ def test_files_replaced_in_place_are_noticed_said_and_not_loaded(
 # ---- Memory -------------------------------------------------------------------------------------
 
 
+def settings_of(model, fields):
+    return f'model {{ key: "{model}" value {{ {fields} }} }}'
+
+
 def test_d19_memory_comes_back_after_each_unload(servers, models, grpc_client):
     server = servers.start(models={"half": models / "half"})
     client = grpc_client(server)
     baseline = server.pss()
     used = []
-    for _ in range(8):
+    for _ in range(30):
         reload(client, {"half": models / "half", "big": models / "big_64"})
         for _ in range(5):
             assert client.predict("big", {"x": X})["y"].tolist() == [128.0]
@@ -361,8 +366,16 @@ def test_d19_memory_comes_back_after_each_unload(servers, models, grpc_client):
     eventually(lambda: server.pss() <= baseline * 1.25, "its memory is back", 5)
 
 
-def test_d19_a_load_that_cannot_fit_is_refused_with_the_numbers(servers, models, grpc_client):
-    server = servers.start(models={"half": models / "half"}, memory_limit_bytes=90 * MIB)
+@pytest.mark.parametrize("limit", ["of the server", "of a worker", "of the model"])
+def test_d19_a_load_that_cannot_fit_is_refused_with_the_numbers(
+    servers, models, grpc_client, limit
+):
+    arguments = {
+        "of the server": {"memory_limit_bytes": 90 * MIB},
+        "of a worker": {"settings": settings_of("big", f"memory_limit_bytes: {50 * MIB}")},
+        "of the model": {"settings": settings_of("big", f"model_memory_limit_bytes: {50 * MIB}")},
+    }
+    server = servers.start(models={"half": models / "half"}, **arguments[limit])
     client = grpc_client(server)
     config = {"half": models / "half", "big": models / "big_64"}
     error = error_of(lambda: reload(client, config))

@@ -2,6 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """logging_config: sampled calls become TFRecord files that TensorFlow reads."""
 
+import re
+import shutil
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -184,3 +187,18 @@ def test_classify_regress_and_multi_inference_are_logged_as_what_they_are(
     assert features["shared"].float_list.value[0] == 0.5
     assert regressed.response.result.regressions[0].value == 2.5
     assert logs[3].classify_log.response.result.classifications[0].classes[0].score == 2.0
+
+
+def test_what_was_logged_replays_as_warm_up(servers, server, models, folder, grpc_client):
+    """A day's log, put beside a version as it is, warms the next server up."""
+    for _ in range(3):
+        grpc_client(server).predict("half", {"x": ONE})
+    assert server.stop() == 0
+    (file,) = folder.glob("*.tfrecord")
+    version = folder / "half" / "3"
+    shutil.copytree(models / "half" / "3", version)
+    (version / "assets.extra").mkdir(exist_ok=True)
+    shutil.copy(file, version / "assets.extra" / "tf_serving_warmup_requests")
+    strict = 'model { key: "half" value { warm_up_strict: true } }'
+    warmed = servers.start(models={"half": version.parent}, settings=strict)
+    assert re.search(r"model half, version 3: loaded in .* warmed up with records", warmed.log())

@@ -126,6 +126,13 @@ def test_an_unknown_method_is_unimplemented(client):
     assert error.code() == grpc.StatusCode.UNIMPLEMENTED
 
 
+def test_the_profiler_is_unimplemented_and_says_what_to_do_instead(client):
+    call = client.channel.unary_unary("/tensorflow.ProfilerService/Profile")
+    error = error_of(lambda: call(b"", timeout=60))
+    assert error.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert "tf.profiler.experimental" in error.details()
+
+
 def metrics(rest):
     """Name with labels to value."""
     answer = rest.get("/monitoring/prometheus/metrics")

@@ -91,6 +91,7 @@ def test_recorded_requests_are_replayed_before_the_version_is_visible(
     assert counted in ([], ["0"])
     ran = re.findall(r'runtime_latency_count\{[^}]*model_name="half"[^}]*\} (\d+)', page)
     assert set(ran) <= {"0"}
+    assert re.findall(r'model_warmup_records_read\{[^}]*status="OK"\} (\d+)', page) == ["2"]
 
 
 def test_records_of_examples_are_replayed(servers, models, tmp_path):

@@ -67,6 +67,21 @@ const GrpcMethod* FindMethod(const GrpcHead& head) {
   return nullptr;
 }
 
+// What the original serves under --enable_profiler: it would need a socket inside the worker, which
+// its sandbox denies, and the runtime's C API starts a profiler for the process that calls it only.
+constexpr std::string_view kProfilerService = "tensorflow.ProfilerService";
+
+absl::Status NoSuchMethod(const GrpcHead& head) {
+  if (head.service == kProfilerService) {
+    return absl::UnimplementedError(
+        "ProfilerService is not served: models run in sandboxed workers without sockets. "
+        "Profile the model with tf.profiler.experimental in Python, or read the stages in "
+        "this server's metrics");
+  }
+  return absl::UnimplementedError(
+      base::Cat("this server has no method ", head.service, "/", head.method));
+}
+
 Method MethodOf(wire::RestKind kind) {
   switch (kind) {
     case wire::RestKind::kPredict:
@@ -114,12 +129,12 @@ void Router::OnHead(Exchange& exchange) {
   const GrpcMethod* const method = FindMethod(*head);
   if (method != nullptr) exchange.trace().method = method->kind;
   if (!criticality.ok()) return ReplyGrpc(exchange, criticality);
-  if (method == nullptr) {
-    ReplyGrpc(exchange, absl::UnimplementedError(base::Cat("this server has no method ",
-                                                           head->service, "/", head->method)));
-  } else if (method->end != nullptr) {
-    exchange.BeginStream();
+  if (method == nullptr) return ReplyGrpc(exchange, NoSuchMethod(*head));
+  if (method->kind == Method::kProbe) {
+    const absl::Status allowed = Authorize(exchange.head(), Operation::kProbe, {});
+    if (!allowed.ok()) return ReplyGrpc(exchange, allowed);
   }
+  if (method->end != nullptr) exchange.BeginStream();
 }
 
 void Router::SetSnapshot(std::shared_ptr<const models::Snapshot> snapshot) {
@@ -168,7 +183,11 @@ void Router::OnHttp(std::shared_ptr<Exchange> exchange) {
   const std::string_view path = PathOf(head.target);
   const std::string& metrics_path = context_.server->metrics_path;
   const bool metrics = !metrics_path.empty() && path == metrics_path;
-  if (path == "/livez" || path == "/readyz" || metrics) exchange->trace().method = Method::kProbe;
+  if (path == "/livez" || path == "/readyz" || metrics) {
+    exchange->trace().method = Method::kProbe;
+    const absl::Status allowed = Authorize(head, Operation::kProbe, {});
+    if (!allowed.ok()) return ReplyJsonError(*exchange, allowed, cors());
+  }
   if (path == "/livez") return LiveProbe(*exchange);
   if (path == "/readyz") return ReadyProbe(context_, *exchange);
   if (metrics) {
