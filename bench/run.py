@@ -1,202 +1,173 @@
 # SPDX-FileCopyrightText: The tensord authors
 # SPDX-License-Identifier: Apache-2.0
-"""What a request costs: tensord beside the bare engine loop, in interleaved rounds of one run.
+"""Measures tensord beside the bare engine and other servers, in interleaved rounds of one run.
 
-Prints a table and writes bench/results/latest.json. CPU is the sum over all processes of the
-server; "beyond the engine" is that minus the CPU of the same run in engine_loop, which has no
-server around it.
+  run.py                a short run: the main cases, about ten minutes
+  run.py --full         every case, the Python servers, load curves and overload: an hour and more
+  run.py --only WORD    the cases whose title has the word
+  run.py --gate         the project's goals as checks, short ones only (--long: all)
+
+Prints tables and writes bench/results/NAME.json and charts (NAME_*.svg). How it measures, and what
+the columns mean, is in docs/performance.md.
 """
 
 import argparse
 import json
 import os
-import platform
-import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "python"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from local_server import BIN, LocalServer  # noqa: E402
-
-MODELS = ROOT / "build/test_models"
-RESULTS = ROOT / "bench/results"
-
-# Name, model, the input that the generator makes.
-WORKLOADS = [
-    ("identity, 64 bytes", "bench_identity", "x:float:1,16"),
-    ("MLP 64-128-64-10", "bench_mlp", "x:float:1,64"),
-    ("image, 602 KB", "bench_image", "image:float:1,224,224,3"),
-]
-# Protocol, connections, requests in flight. REST keeps one request a connection in flight.
-LOADS = [("grpc", 1, 1), ("grpc", 4, 64), ("rest", 1, 1), ("rest", 64, 64)]
+from gate import checks, measure
+from method import cases, curves, facts, machine, places, report, rounds, svg
 
 
-def build_engine_loop():
-    subprocess.run(
-        ["cmake", "--build", str(ROOT / "build/release"), "--target", "engine_loop"],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
+def prepare(models):
+    """Programs and models that `./run build` does not make. None named: all models."""
+    targets = ["engine_loop", "json_bench", "sched_bench", "peer_server", "grpc_load", "tcp_floor"]
+    build = ["cmake", "--build", places.BUILD / "release", "--target", *targets]
+    step(build, "the peers cannot be built: ./run bench installs what they need")
+    make = [sys.executable, places.ROOT / "bench/models/make_models.py", "--out", places.MODELS]
+    for model in models:
+        make += ["--only", model]
+    step(make, "the bench models cannot be made")
 
 
-def runtime_directory():
-    found = sorted((ROOT / ".venv").glob("lib/python*/site-packages/tensorflow"))
-    if not found:
-        sys.exit("no TensorFlow in .venv: ./run build installs it")
-    return found[0]
-
-
-def engine_round(model, threads, seconds):
-    directory = max((MODELS / model).iterdir(), key=lambda path: int(path.name))
-    command = [BIN / "engine_loop", runtime_directory(), directory, "1", str(threads), str(seconds)]
-    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    return json.loads(done.stdout)
-
-
-def server_round(server, model, load, made_input, seconds):
-    protocol, connections, in_flight = load
-    command = [BIN / "tensord", "bench", "--json", "--model", model, "--input", made_input]
-    command += ["--port", str(server.rest_port if protocol == "rest" else server.grpc_port)]
-    command += ["--connections", str(connections), "--in_flight", str(in_flight)]
-    command += ["--seconds", str(seconds), "--warm_up_seconds", "0.5"]
-    command += ["--server_pid", str(server.pid)]
-    if protocol == "rest":
-        command.append("--rest")
-    done = subprocess.run(
-        [str(part) for part in command], check=False, capture_output=True, text=True
-    )
+def step(command, words):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        sys.exit(f"tensord bench failed: {done.stderr}")
-    return json.loads(done.stdout)
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-15:])
+        sys.exit(f"{tail}\nbench: {words}")
 
 
-def median(rounds, key):
-    return statistics.median(round_[key] for round_ in rounds)
+def picked(options):
+    if options.only:
+        found = [c for c in cases.CASES if options.only.lower() in c.title.lower()]
+        return found or sys.exit(f"no case has '{options.only}' in its title")
+    return [case for case in cases.CASES if options.full or case.quick]
 
 
-def measure(server, seconds, rounds):
-    """Engine and server take turns, so that a machine that changes its speed changes both."""
-    rows = []
-    for name, model, made_input in WORKLOADS:
-        engine, served = [], {load: [] for load in LOADS}
-        for _ in range(rounds):
-            engine.append(engine_round(model, 1, seconds))
-            for load in LOADS:
-                print(f"\r{name}: {load[0]}, {load[2]} in flight ...   ", end="", file=sys.stderr)
-                served[load].append(server_round(server, model, load, made_input, seconds))
-        rows += [summarise(name, load, engine, served[load]) for load in LOADS]
-    print("\r" + " " * 60 + "\r", end="", file=sys.stderr)
-    return rows
+def play(options, arena, chosen):
+    """The closed-loop cases; servers that are absent, and why."""
+    summaries = []
+    with cases.Field(chosen) as field:
+        for case in chosen:
+            summaries.append(field.play(case, arena, options.seconds))
+            print(report.case_table(summaries[-1]) + "\n", flush=True)
+        for name, reason in field.absent.items():
+            print(f"{name} was not measured: {reason}\n")
+        return summaries, field.absent
 
 
-def summarise(name, load, engine, served):
-    engine_cpu = median(engine, "cpu_us_per_run")
-    by_process = {
-        role: statistics.median(s["cpu_us_per_request_by_process"].get(role, 0) for s in served)
-        for role in served[0]["cpu_us_per_request_by_process"]
-    }
-    return {
-        "workload": name,
-        "protocol": load[0],
-        "connections": load[1],
-        "in_flight": load[2],
-        "failed": sum(s["failed"] for s in served),
-        "requests_per_second": median(served, "requests_per_second"),
-        "p50_us": median(served, "p50_us"),
-        "p99_us": median(served, "p99_us"),
-        "cpu_us_per_request": median(served, "cpu_us_per_request"),
-        "cpu_us_per_request_by_process": by_process,
-        "engine_cpu_us_per_run": engine_cpu,
-        "engine_runs_per_second": median(engine, "runs_per_second"),
-        "beyond_engine_cpu_us": median(served, "cpu_us_per_request") - engine_cpu,
-    }
+def gather_facts(seconds):
+    """Figures that are no contest; what failed says why."""
+    found = {"tcp_round_trip": facts.tcp_round_trip(seconds)}
+    for name, part in {
+        "socket_to_tensor": lambda: facts.socket_to_tensor(seconds),
+        "workers": facts.workers,
+        "idle_connections": facts.idle_connections,
+        "zipf": lambda: facts.beside_swaps(max(10, 4 * seconds), rate=2000),
+    }.items():
+        rounds.show(name.replace("_", " "))
+        try:
+            found[name] = part()
+        except (RuntimeError, OSError) as error:
+            found[name] = {"error": str(error)}
+    rounds.show("")
+    found["micro"] = facts.micro("json_bench", 0.5) + facts.micro("sched_bench", 0.2)
+    return found
 
 
-def micro(name, seconds):
-    """The rows of one Google Benchmark program: CPU a call, and an item where it counts them."""
-    program = ROOT / "build/release/bench/micro" / name
-    command = [program, "--benchmark_format=json", f"--benchmark_min_time={seconds}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    rows = []
-    for row in json.loads(done.stdout)["benchmarks"]:
-        scale = {"ns": 1e-3, "us": 1.0, "ms": 1e3}[row["time_unit"]]
-        items = row.get("items_per_second", 0)
-        rows.append(
-            {
-                "name": row["name"],
-                "cpu_us": row["cpu_time"] * scale,
-                "cpu_ns_per_item": 1e9 / items if items else None,
-            }
-        )
-    return rows
+def draw(name, chart):
+    places.RESULTS.mkdir(parents=True, exist_ok=True)
+    path = places.RESULTS / f"{name}.svg"
+    path.write_text(svg.draw(chart))
+    print(f"drew {path.relative_to(places.ROOT)}")
 
 
-def micro_table(rows):
-    lines = [f"{'in one process':32} {'CPU us':>10} {'ns an item':>11}"]
-    for row in rows:
-        item = row["cpu_ns_per_item"]
-        lines.append(
-            f"{row['name']:32} {row['cpu_us']:10.2f} {'' if item is None else f'{item:11.1f}'}"
-        )
-    return "\n".join(lines)
+def gather_curves(options):
+    against_load = curves.latency_against_load(cases.WIDE_DEEP, 4 * options.seconds)
+    print(report.curve_table(against_load, "share", "p99_us") + "\n", flush=True)
+    overload = curves.goodput_against_overload(cases.BURN, 4 * options.seconds)
+    print(report.curve_table(overload, "times", "goodput_share") + "\n", flush=True)
+    draw(f"{options.name}_latency", curves.latency_chart(against_load))
+    draw(f"{options.name}_overload", curves.goodput_chart(overload))
+    return {"latency": against_load, "overload": overload}
 
 
-def machine():
-    model = "unknown CPU"
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            model = line.split(":", 1)[1].strip()
-            break
-    return {"cpu": model, "cpus": os.cpu_count(), "kernel": platform.release()}
+def benchmark(options, arena):
+    chosen = picked(options)
+    prepare([] if options.full else [*cases.models_of(chosen), "image_in", "identity", "bodies"])
+    document = {"machine": machine.describe(), "seconds": options.seconds}
+    print(report.heading(document["machine"], options.turns, options.seconds) + "\n", flush=True)
+    document["cases"], document["absent"] = play(options, arena, chosen)
+    if not options.only:
+        document["facts"] = gather_facts(options.seconds)
+        print(report.facts_table(document["facts"], document["cases"]) + "\n", flush=True)
+    if options.full:
+        document["curves"] = gather_curves(options)
+    return document
 
 
-def table(rows):
-    header = (
-        f"{'workload':20} {'load':14} {'req/s':>8} {'p50 us':>7} {'p99 us':>7} {'CPU us':>8} "
-        f"{'front':>7} {'worker':>7} {'engine':>7} {'beyond':>7} {'failed':>6}"
+def gate(options, arena):
+    prepare([] if options.long else ["identity", "image_in", "wide_deep", "bodies"])
+    parts = checks.parts(options.long)
+    figures, reasons = measure.measure(measure.Gate(arena, options.seconds), parts)
+    verdicts = checks.judge(figures, reasons, options.long)
+    print(report.gate_table(machine.describe(), verdicts))
+    document = {"machine": machine.describe(), "figures": figures, "not_measured": reasons}
+    return document, all(v.passed for v in verdicts)
+
+
+def parse():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    lines = [header, "-" * len(header)]
-    for row in rows:
-        cpu = row["cpu_us_per_request_by_process"]
-        lines.append(
-            f"{row['workload']:20} {row['protocol'] + ' x ' + str(row['in_flight']):14} "
-            f"{row['requests_per_second']:8.0f} {row['p50_us']:7.0f} {row['p99_us']:7.0f} "
-            f"{row['cpu_us_per_request']:8.1f} {cpu.get('front', 0):7.1f} "
-            f"{cpu.get('worker', 0):7.1f} {row['engine_cpu_us_per_run']:7.1f} "
-            f"{row['beyond_engine_cpu_us']:7.1f} {row['failed']:6}"
-        )
-    return "\n".join(lines)
+    parser.add_argument("--full", action="store_true", help="everything")
+    parser.add_argument("--gate", action="store_true", help="check the goals; fails when one fails")
+    parser.add_argument("--long", action="store_true", help="with --gate: the long checks too")
+    parser.add_argument("--only", metavar="WORD", help="cases whose title has this word")
+    parser.add_argument("--seconds", type=float, help="length of one round (1; --full: 2)")
+    parser.add_argument("--turns", type=int, help="turns of each case (4; --full: 16; --gate: 3)")
+    parser.add_argument("--name", help="of the results (latest, full or gate)")
+    parser.add_argument(
+        "--keep-disturbed", action="store_true", help="count rounds that others disturbed, too"
+    )
+    options = parser.parse_args()
+    kind = "gate" if options.gate else "full" if options.full else "latest"
+    options.seconds = options.seconds or {"full": 2.0}.get(kind, 1.0)
+    options.turns = options.turns or {"full": 16, "gate": 3}.get(kind, 4)
+    options.name = options.name or kind
+    return options
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=2.0, help="length of one round")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds of each, in turn")
-    options = parser.parse_args()
-    build_engine_loop()
-    folder = ROOT / "build/bench"
-    models = {model: str(MODELS / model) for _, model, _ in WORKLOADS}
-    server = LocalServer(folder, models=models).start().wait_ready()
+    options = parse()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    begun = time.monotonic()
+    arena = rounds.Arena(options.turns, strict=not options.keep_disturbed)
+    passed = True
     try:
-        rows = measure(server, options.seconds, options.rounds)
-    finally:
-        server.stop()
-    facts = machine()
+        if options.gate:
+            document, passed = gate(options, arena)
+        else:
+            document = benchmark(options, arena)
+    except RuntimeError as error:
+        sys.exit(f"bench: {error}")
+    document["rounds"] = arena.as_dict()
+    document["minutes"] = round((time.monotonic() - begun) / 60, 1)
+    places.RESULTS.mkdir(parents=True, exist_ok=True)
+    path = places.RESULTS / f"{options.name}.json"
+    path.write_text(json.dumps(document, indent=1) + "\n")
     print(
-        f"{facts['cpu']}, {facts['cpus']} CPUs, Linux {facts['kernel']}; medians of "
-        f"{options.rounds} rounds of {options.seconds:g} s; server and client share the CPUs\n"
+        f"{arena.kept} turns counted, {arena.dropped} made again because others disturbed them; "
+        f"{document['minutes']:g} minutes; wrote {path.relative_to(places.ROOT)}"
     )
-    print(table(rows))
-    parts = micro("json_bench", 0.5) + micro("sched_bench", 0.2)
-    print("\n" + micro_table(parts))
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    document = {"machine": facts, "rows": rows, "micro": parts}
-    (RESULTS / "latest.json").write_text(json.dumps(document, indent=2) + "\n")
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

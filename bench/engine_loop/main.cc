@@ -4,10 +4,11 @@
 // The bare engine: one process that loads a model and runs it in a loop, with no server around it.
 // What a server costs is what it takes beyond this.
 //
-//   engine_loop RUNTIME_DIR MODEL_DIR ROWS THREADS SECONDS
+//   engine_loop RUNTIME_DIR MODEL_DIR ROWS THREADS SECONDS [OP_THREADS]
 //
-// prints one JSON object: runs a second, and CPU and wall microseconds a run. Inputs are 0.5 (or
-// zero bytes), open dims but the first are 1.
+// prints one JSON object: runs a second, and CPU and wall microseconds a run. THREADS loops run at
+// once, each op on OP_THREADS threads (THREADS when not given). Inputs are 0.5 (or zero bytes),
+// open dims but the first are 1.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -83,7 +84,7 @@ Counts RunFor(engine::Model* model, int signature, const std::vector<tensor::Ten
           absl::ToDoubleMicroseconds(base::MonotonicClock().Now() - begun)};
 }
 
-int Main(char** argv) {
+int Main(int argc, char** argv) {
   const auto runtime = engine::Runtime::Open(argv[1], engine::SymbolScope::kLocal);
   if (!runtime.ok()) {
     std::fprintf(stderr, "%s\n", std::string(base::Message(runtime.status())).c_str());
@@ -95,7 +96,8 @@ int Main(char** argv) {
   options.tags = {"serve"};
   const int threads = std::atoi(argv[4]);
   // ConfigProto: intra_op_parallelism_threads = 2, inter_op_parallelism_threads = 5.
-  base::AppendVarintField(2, static_cast<uint64_t>(threads), &options.session_config);
+  const int op_threads = argc > 6 ? std::atoi(argv[6]) : threads;
+  base::AppendVarintField(2, static_cast<uint64_t>(op_threads), &options.session_config);
   base::AppendVarintField(5, static_cast<uint64_t>(threads), &options.session_config);
   const auto model = tensorflow.Load(options);
   if (!model.ok()) {
@@ -124,11 +126,12 @@ int Main(char** argv) {
 }  // namespace tensord
 
 int main(int argc, char** argv) {
-  if (argc != 6) {
-    std::fprintf(stderr, "usage: engine_loop RUNTIME_DIR MODEL_DIR ROWS THREADS SECONDS\n");
+  if (argc != 6 && argc != 7) {
+    std::fprintf(stderr,
+                 "usage: engine_loop RUNTIME_DIR MODEL_DIR ROWS THREADS SECONDS [OP_THREADS]\n");
     return 2;
   }
-  const int code = tensord::Main(argv);
+  const int code = tensord::Main(argc, argv);
   std::fflush(nullptr);
   _exit(code);  // The runtime's own static destructors are not worth waiting for.
 }

@@ -1,0 +1,78 @@
+# SPDX-FileCopyrightText: The tensord authors
+# SPDX-License-Identifier: Apache-2.0
+"""Tables, and figures read from logs and queues."""
+
+import pytest
+
+from method import cases, curves, facts, report, rounds
+from method.table import markdown_table, text_table
+
+
+def rounds_of(values):
+    """values: name to CPU; two turns there and back."""
+    found = []
+    for turn in range(2):
+        for name in [*values, *reversed(values)]:
+            metrics = {"cpu_us_per_request": values[name], "requests_per_second": 1e3}
+            metrics |= {"p50_us": 10.0, "p99_us": 20.0, "failed": 1}
+            found.append(metrics | {"name": name, "turn": turn, "dropped": "", "disturbed": ""})
+    return found
+
+
+def test_a_summary_has_medians_ratios_and_failures():
+    found = rounds.summarise("case", rounds_of({"tensord": 5.0, "other": 15.0}), "tensord")
+    other = found["contestants"]["other"]
+    assert other["cpu_us_per_request"] == 15.0
+    assert other["ratios"]["CPU"]["median"] == pytest.approx(3)
+    assert other["failed"] == 4
+    assert found["turns"] == 2
+
+
+def test_the_table_takes_the_engine_off_and_marks_what_is_no_difference():
+    values = {"tensord": 5.0, "bare engine": 2.0, "other": 15.0, "tensord again": 5.0}
+    text = report.case_table(rounds.summarise("case", rounds_of(values), "tensord"))
+    other = next(line for line in text.splitlines() if line.startswith("other"))
+    assert "13.0" in other
+    assert "3.00 [3.00, 3.00]" in other
+    assert "1.00 [1.00, 1.00] =" in other
+
+
+def test_columns_line_up():
+    lines = text_table(["name", "n"], [["a", 1.5], ["bcd", 1234567.0]]).splitlines()
+    assert lines[2] == "a          1.50"
+    assert lines[3] == "bcd   1,234,567"
+    assert markdown_table(["a"], [[None]]).splitlines()[-1] == "| - |"
+
+
+def test_every_aim_belongs_to_a_case():
+    assert set(report.AIMS) <= {case.title for case in cases.CASES}
+
+
+def test_titles_of_cases_differ():
+    titles = [case.title for case in cases.CASES]
+    assert len(titles) == len(set(titles))
+
+
+def test_the_start_of_a_worker_is_read_from_the_log():
+    log = """
+    front: model m, version 2: LOADING -> AVAILABLE after 120.5ms
+    front: model m, version 2: loaded in 60ms, warmed up with zeros in 50ms (7 runs)
+    front: model m, version 3: LOADING -> AVAILABLE after 1m2.5s
+    front: model m, version 3: loaded in 62s, warmed up with zeros in 450ms (7 runs)
+    front: model m, version 4: LOADING -> AVAILABLE after 9s
+    """
+    found = facts.worker_starts(log)
+    assert found == pytest.approx({"2": 10.5, "3": 50.0})
+
+
+def test_samples_are_summed_by_label():
+    samples = {'a{x="1",y="2"}': 3.0, 'a{x="1",y="3"}': 4.0, 'ab{x="1"}': 100.0, "a": 1.0}
+    assert facts.total(samples, "a", 'x="1"') == 7.0
+    assert facts.total(samples, "a") == 8.0
+
+
+def test_the_ideal_queue_is_the_one_of_the_books():
+    # M/D/1 at 70 %: the mean wait is 0.7 / (2 * 0.3) = 1.17 services, the 99th percentile near 7.4.
+    assert curves.ideal_p99(1, 0.7) == pytest.approx(7.4, rel=0.05)
+    assert curves.ideal_p99(2, 0.7) == pytest.approx(4.1, rel=0.05)
+    assert curves.ideal_p99(1, 0.01) == pytest.approx(1.0, rel=0.5)
