@@ -67,6 +67,11 @@ inline constexpr absl::Duration kHeartbeatLost =
     absl::Seconds(3);                                  // Starved CPUs delay beats 4x and more.
 inline constexpr size_t kSideFileBytesMax = 60 << 10;  // A text in a worker's description: 64 KiB.
 inline constexpr int kHeartbeatsMax = 1000;  // In 100 ms: a held-up reader finds 300 in its queue.
+inline constexpr uint64_t kGrownSegmentBytesMax =
+    256 << 20;  // A worker's standard segment; eight batches of 32 MB are as good as one.
+inline constexpr int kOwnRunsBeforeGrowth = 8;  // Fewer are an accident that larger ones outlive.
+inline constexpr absl::Duration kGrownSegmentsIdle =
+    absl::Minutes(1);  // Memory is kept so long for large runs to come back.
 inline constexpr uint64_t kOwnSegmentsBytesMax =
     1ull << 32;  // Of one worker's runs; one run with the largest inputs and outputs.
 inline constexpr absl::Duration kLoadWaitMax = absl::Minutes(30);  // Slow disks and large models.

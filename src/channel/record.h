@@ -79,6 +79,10 @@ struct CollectRecord {
   uint64_t response_bytes = 0;
 };
 
+// Other standard segments from now on, whose descriptors ride along, the request segment first.
+// Sent while no run is out; none is sent until the worker has said SegmentsTakenRecord.
+struct SegmentsRecord {};
+
 // No more runs will come; finish what is there, then exit with 0.
 struct StopRecord {};
 
@@ -118,14 +122,17 @@ struct HeartbeatRecord {
   uint64_t runs_done = 0;
 };
 
+// The segments of a SegmentsRecord are mapped, and the ones before are not used any more.
+struct SegmentsTakenRecord {};
+
 // The last words of a fatal-signal handler.
 struct DyingRecord {
   int32_t signal = 0;
 };
 
-using ToWorker = std::variant<LoadRecord, RunRecord, CollectRecord, StopRecord>;
+using ToWorker = std::variant<LoadRecord, RunRecord, CollectRecord, StopRecord, SegmentsRecord>;
 using ToFront = std::variant<HelloRecord, LoadedRecord, LoadFailedRecord, CompletionRecord,
-                             HeartbeatRecord, DyingRecord>;
+                             HeartbeatRecord, DyingRecord, SegmentsTakenRecord>;
 
 // Appends nothing else to the string. REQUIRES: the result fits kRecordBytesMax; the caller counts
 // runs and inputs (RunBytes) before it adds one more.

@@ -219,6 +219,12 @@ LoadFailedRecord TakeLoadFailed(Reader& in) {
   return record;
 }
 
+// Nothing follows the header.
+bool IsBare(RecordKind kind) {
+  return kind == RecordKind::kStop || kind == RecordKind::kSegments ||
+         kind == RecordKind::kSegmentsTaken;
+}
+
 struct Header {
   RecordKind kind{};
   size_t count = 0;
@@ -233,8 +239,7 @@ Header TakeHeader(Reader& in, uint64_t incarnation) {
   header.count = in.Get<uint32_t>();
   if (in.Get<uint32_t>() != 0) in.Fail("a reserved field is not zero");
   const bool counted = header.kind == RecordKind::kRun || header.kind == RecordKind::kCompletion;
-  if (!counted && header.count != (header.kind == RecordKind::kStop ? 0 : 1))
-    in.Fail("a wrong count");
+  if (!counted && header.count != (IsBare(header.kind) ? 0 : 1)) in.Fail("a wrong count");
   return header;
 }
 
@@ -250,6 +255,8 @@ std::optional<ToWorker> TakeToWorker(Reader& in, const Header& header) {
     }
     case RecordKind::kStop:
       return StopRecord{};
+    case RecordKind::kSegments:
+      return SegmentsRecord{};
     default:
       return std::nullopt;
   }
@@ -269,6 +276,8 @@ std::optional<ToFront> TakeToFront(Reader& in, const Header& header) {
       return HeartbeatRecord{.runs_done = in.Get<uint64_t>()};
     case RecordKind::kDying:
       return DyingRecord{.signal = in.Get<int32_t>()};
+    case RecordKind::kSegmentsTaken:
+      return SegmentsTakenRecord{};
     default:
       return std::nullopt;
   }

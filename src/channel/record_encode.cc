@@ -138,6 +138,12 @@ struct EncodeVisitor {
   std::string operator()(const StopRecord&) const {
     return Writer(RecordKind::kStop, incarnation, 0).Finish();
   }
+  std::string operator()(const SegmentsRecord&) const {
+    return Writer(RecordKind::kSegments, incarnation, 0).Finish();
+  }
+  std::string operator()(const SegmentsTakenRecord&) const {
+    return Writer(RecordKind::kSegmentsTaken, incarnation, 0).Finish();
+  }
   std::string operator()(const HelloRecord& record) const {
     Writer out(RecordKind::kHello, incarnation, 1);
     out.U32(static_cast<uint32_t>(record.pid));

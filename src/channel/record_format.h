@@ -20,12 +20,14 @@ enum class RecordKind : uint16_t {
   kRun = 2,
   kCollect = 3,
   kStop = 4,
+  kSegments = 5,
   kHello = 16,
   kLoaded = 17,
   kLoadFailed = 18,
   kCompletion = 19,
   kHeartbeat = 20,
   kDying = 21,
+  kSegmentsTaken = 22,
 };
 
 // The fixed part of each item that is variable in length.

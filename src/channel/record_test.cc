@@ -70,7 +70,8 @@ CompletionRecord SomeCompletions() {
 std::vector<ToWorker> AllToWorker() {
   RunRecord own;
   own.runs.push_back({.id = 4, .own_request_segment = true, .own_response_segment = true});
-  return {SomeLoad(), SomeRuns(), own, CollectRecord{.id = 3, .response_bytes = 77}, StopRecord{}};
+  return {SomeLoad(),   SomeRuns(),      own, CollectRecord{.id = 3, .response_bytes = 77},
+          StopRecord{}, SegmentsRecord{}};
 }
 
 std::vector<ToFront> AllToFront() {
@@ -79,7 +80,8 @@ std::vector<ToFront> AllToFront() {
           LoadFailedRecord{.status = absl::NotFoundError("no such tag")},
           SomeCompletions(),
           HeartbeatRecord{.runs_done = 5},
-          DyingRecord{.signal = 11}};
+          DyingRecord{.signal = 11},
+          SegmentsTakenRecord{}};
 }
 
 std::string_view Error(const absl::Status& status) { return base::Message(status); }

@@ -71,6 +71,7 @@ void WorkerHandle::End(WorkerObserver::End end, const absl::Status& reason) {
   state_ = State::kEnded;
   watch_.Reset();
   loop_.Cancel(watchdog_);
+  loop_.Cancel(demand_timer_);
   FailRuns(reason.ok() ? absl::UnavailableError(base::Cat(Name(), " has ended; try again"))
                        : reason);
   loop_.Defer([self = self_, end, reason] {
@@ -101,7 +102,8 @@ void WorkerHandle::Watch() {
   // This process was held up, by a machine that slept perhaps: the worker was, too.
   if (now > watch_due_ + limits::kHeartbeatLost / 2) last_heard_ = now;
   CheckTimes(now);
-  const bool idle = state_ == State::kReady && out_.empty() && !stop_asked_;
+  const bool idle = state_ == State::kReady && out_.empty() && !stop_asked_ &&
+                    renewal_sent_ == absl::InfiniteFuture();
   if (state_ != State::kEnded && !idle) KeepWatch();
 }
 
@@ -114,6 +116,7 @@ void WorkerHandle::CheckTimes(absl::Time now) {
     return Kill("its model did not load in time");
   }
   if (now > stop_by_) return Kill("it did not stop when it was told to");
+  if (now > renewal_sent_ + limits::kHeartbeatLost) return Kill("it does not take its segments");
   if (out_.empty()) return;
   if (now > last_heard_ + limits::kHeartbeatLost) return Kill("it stopped answering");
   for (const auto& [id, out] : out_) {

@@ -34,8 +34,10 @@ WorkerHandle::WorkerHandle(loop::EventLoop& loop, WorkerParts parts, WorkerObser
       kill_(std::move(kill)),
       started_(loop.Now()),
       last_heard_(loop.Now()),
-      request_slots_(parts_.request.size()),
-      response_slots_(parts_.response.size()),
+      request_slots_(std::make_unique<channel::SlotAllocator>(parts_.request.size())),
+      response_slots_(std::make_unique<channel::SlotAllocator>(parts_.response.size())),
+      first_sizes_(Sizes()),
+      demand_(first_sizes_, 2 * static_cast<int>(parts_.load.executors), loop.Now()),
       self_(std::make_shared<WorkerHandle*>(this)) {
   watch_ = loop_.Add(parts_.channel.fd(), EPOLLIN, [this](uint32_t) { OnReadable(); });
   KeepWatch();
@@ -44,6 +46,7 @@ WorkerHandle::WorkerHandle(loop::EventLoop& loop, WorkerParts parts, WorkerObser
 WorkerHandle::~WorkerHandle() {
   *self_ = nullptr;
   loop_.Cancel(watchdog_);
+  loop_.Cancel(demand_timer_);
   if (state_ != State::kEnded) kill_();
   FailRuns(absl::UnavailableError(base::Cat(Name(), " was given up")));
 }
@@ -53,7 +56,7 @@ std::string WorkerHandle::Name() const {
 }
 
 int WorkerHandle::Free() const {
-  if (state_ != State::kReady || stop_asked_) return 0;
+  if (state_ != State::kReady || stop_asked_ || renewal_.has_value()) return 0;
   // One running and one staged for each executor.
   const int credits = 2 * static_cast<int>(parts_.load.executors);
   return std::max(0, credits - static_cast<int>(out_.size()));
@@ -90,14 +93,19 @@ void WorkerHandle::Submit(RunSpec spec, RunDone done) {
                              : parts_.request.Bytes(placed_out.request_slot.offset(), plan->bytes);
   Pack(spec, *plan, region);
   copied_bytes_ += plan->bytes;
-  if (placed_out.own_request || placed_out.own_response) return SendAlone(run);
+  const bool own = placed_out.own_request || placed_out.own_response;
+  demand_.Note(plan->bytes, placed_out.region.bytes, own, loop_.Now());
+  if (own) {
+    SendAlone(run);
+    return WatchDemand();
+  }
   pending_.push_back(std::move(run));
   FlushSoon();
 }
 
 absl::Status WorkerHandle::Place(const PackedRun& plan, OutRun* out, channel::Run* run) {
   uint64_t base = 0;
-  if (std::optional<channel::Slot> slot = request_slots_.Take(plan.bytes)) {
+  if (std::optional<channel::Slot> slot = request_slots_->Take(plan.bytes)) {
     out->request_slot = *std::move(slot);
     base = out->request_slot.offset();
   } else {
@@ -118,10 +126,10 @@ absl::Status WorkerHandle::Place(const PackedRun& plan, OutRun* out, channel::Ru
 absl::Status WorkerHandle::PlaceResponse(OutRun* out, channel::Run* run) {
   const auto seen = static_cast<double>(response_bytes_[static_cast<size_t>(out->signature)]);
   const uint64_t wanted = std::max(kFirstGrantBytes, static_cast<uint64_t>(seen * kGrantSlack));
-  std::optional<channel::Slot> slot = response_slots_.Take(wanted);
+  std::optional<channel::Slot> slot = response_slots_->Take(wanted);
   // Better a small place, with the outputs collected afterwards if they do not fit, than none.
   if (!slot && wanted <= parts_.response.size()) {
-    slot = response_slots_.Take(response_slots_.largest_bytes());
+    slot = response_slots_->Take(response_slots_->largest_bytes());
   }
   if (slot) {
     out->response_slot = *std::move(slot);
@@ -238,6 +246,8 @@ void WorkerHandle::OnRecord(channel::ToFront record) {
       OnCompletion(std::move(completion));
     }
     if (was_full && Free() > 0) observer_->OnFree();
+  } else if (std::holds_alternative<channel::SegmentsTakenRecord>(record)) {
+    OnSegmentsTaken();
   } else if (const auto* dying = std::get_if<channel::DyingRecord>(&record)) {
     dying_signal_ = dying->signal;
     OnDying();
@@ -330,6 +340,9 @@ void WorkerHandle::Collect(uint64_t id, OutRun* out, uint64_t bytes) {
     return Finish(id, {.status = segment.status()}, out->retained);
   }
   out->collecting = true;
+  // Next time it gets so much at once.
+  demand_.Note(0, static_cast<uint64_t>(static_cast<double>(bytes) * kGrantSlack), true,
+               loop_.Now());
   out->own_response = *std::move(segment);
   out->region = {0, bytes};
   SendRecord(channel::CollectRecord{.id = id, .response_bytes = bytes}, {out->own_response->fd()});
@@ -339,7 +352,10 @@ void WorkerHandle::Finish(uint64_t id, RunOutcome outcome, bool quarantine) {
   auto node = out_.extract(id);
   if (node.empty()) return;
   if (quarantine) node.mapped().request_slot.Quarantine();
-  node.mapped().done(std::move(outcome));
+  RunDone done = std::move(node.mapped().done);
+  node = {};  // Its slots come home first: the outcome may bring the next run.
+  RenewWhenIdle();
+  done(std::move(outcome));
 }
 
 }  // namespace tensord::fleet

@@ -17,6 +17,7 @@
 #include "channel/slot_allocator.h"
 #include "engine/model_info.h"
 #include "fleet/pack.h"
+#include "fleet/segment_demand.h"
 #include "fleet/unpack.h"
 #include "fleet/worker.h"
 #include "fleet/worker_key.h"
@@ -84,7 +85,7 @@ class WorkerHandle final : public Worker {
 
   const WorkerKey& key() const { return parts_.key; }
   // Of both standard segments, by runs in flight.
-  uint64_t slots_out() const { return request_slots_.slots_out() + response_slots_.slots_out(); }
+  uint64_t slots_out() const { return request_slots_->slots_out() + response_slots_->slots_out(); }
 
  private:
   // kDying: nothing more is expected of it but its end.
@@ -114,6 +115,14 @@ class WorkerHandle final : public Worker {
   void FlushSoon();
   void Flush();
   void SendRecord(const channel::ToWorker& record, const std::vector<int>& descriptors = {});
+
+  // Other standard segments (worker_segments.cc).
+  void WatchDemand();
+  void RenewWhenIdle();
+  absl::Status Renew(const SegmentSizes& sizes);
+  void OnSegmentsTaken();
+  void OnDemandTimer();
+  SegmentSizes Sizes() const { return {parts_.request.size(), parts_.response.size()}; }
 
   // Receiving.
   void OnReadable();
@@ -153,8 +162,13 @@ class WorkerHandle final : public Worker {
   std::string why_killed_;
   int dying_signal_ = 0;
 
-  channel::SlotAllocator request_slots_;
-  channel::SlotAllocator response_slots_;
+  std::unique_ptr<channel::SlotAllocator> request_slots_;
+  std::unique_ptr<channel::SlotAllocator> response_slots_;
+  const SegmentSizes first_sizes_;
+  SegmentDemand demand_;
+  std::optional<SegmentSizes> renewal_;  // No run is sent until the segments are of these sizes.
+  absl::Time renewal_sent_ = absl::InfiniteFuture();  // Until the worker has taken them.
+  loop::TimerId demand_timer_ = 0;  // While the segments are larger than at first.
   tensor::SignatureList signatures_;
   std::vector<uint64_t> response_bytes_;  // By signature: the largest seen, for the next grant.
   std::map<uint64_t, OutRun> out_;

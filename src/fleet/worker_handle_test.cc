@@ -212,6 +212,64 @@ TEST_F(WorkerHandleTest, InputsLargerThanTheSegmentTravelInOneOfTheirOwn) {
   EXPECT_EQ(kills_, 0);
 }
 
+TEST_F(WorkerHandleTest, LargeRunsAgainAndAgainGetLargerStandardSegments) {
+  StartLoaded();
+  const std::vector<float> values = Ramp(100'000);
+  int large = 0;
+  for (; handle_->Free() > 0 && large < limits::kOwnRunsBeforeGrowth; ++large) AnswerLarge(values);
+  EXPECT_GT(large, limits::kOwnRunsBeforeGrowth / 2);
+  EXPECT_EQ(handle_->Free(), 0) << "no run may be on its way while segments change";
+  process_->TakeSegments();
+  frees_ = 0;
+  Turn();
+  EXPECT_EQ(frees_, 1);
+  EXPECT_EQ(handle_->Free(), 2);
+  Asked* const first = AskTwice(values);
+  Asked* const second = AskTwice(values);
+  Turn();
+  const std::vector<channel::Run> runs = process_->HearRuns();
+  ASSERT_THAT(runs, SizeIs(2));
+  for (const channel::Run& run : runs) {
+    EXPECT_FALSE(run.own_request_segment);
+    EXPECT_FALSE(run.own_response_segment);
+    process_->SayAnswers({process_->Answer(run)});
+  }
+  Turn();
+  EXPECT_EQ(FloatsOf(*first).size(), values.size());
+  EXPECT_EQ(FloatsOf(*second).size(), values.size());
+  EXPECT_EQ(kills_, 0);
+
+  // When only small ones come for long, the memory is given back.
+  Advance(2 * limits::kGrownSegmentsIdle + absl::Seconds(1));
+  EXPECT_EQ(handle_->Free(), 0);
+  process_->TakeSegments();
+  Turn();
+  EXPECT_EQ(handle_->Free(), 2);
+  Asked* const small = AskTwice({1});
+  Turn();
+  process_->SayAnswers({process_->Answer(process_->HearRuns().at(0))});
+  Turn();
+  EXPECT_THAT(FloatsOf(*small), SizeIs(1));
+  EXPECT_EQ(kills_, 0);
+}
+
+TEST_F(WorkerHandleTest, AWorkerThatDoesNotTakeItsSegmentsIsKilled) {
+  StartLoaded();
+  for (int i = 0; handle_->Free() > 0 && i < limits::kOwnRunsBeforeGrowth; ++i) {
+    AnswerLarge(Ramp(100'000));
+  }
+  process_->HearA<channel::SegmentsRecord>();
+  Advance(limits::kHeartbeatLost + absl::Seconds(1));
+  EXPECT_GT(kills_, 0);
+}
+
+TEST_F(WorkerHandleTest, SegmentsThatWereNotSentCannotBeTaken) {
+  StartLoaded();
+  process_->Say(channel::SegmentsTakenRecord{});
+  Turn();
+  EXPECT_GT(kills_, 0);
+}
+
 TEST_F(WorkerHandleTest, OutputsBeyondTheLimitAreForgotten) {
   StartLoaded();
   Asked* asked = AskTwice({1});

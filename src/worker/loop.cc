@@ -31,10 +31,9 @@ namespace {
 constexpr size_t kOwnSegmentsMax = 2;  // That ride along with one record.
 
 using Access = channel::MappedSegment::Access;
-using Descriptors = std::vector<base::UniqueFd>;
 
 // Maps the next descriptor that came along, if it is wanted.
-absl::Status MapOwn(bool wanted, Access access, Descriptors* descriptors,
+absl::Status MapOwn(bool wanted, Access access, std::vector<base::UniqueFd>* descriptors,
                     std::unique_ptr<channel::MappedSegment>* out) {
   if (!wanted) return absl::OkStatus();
   if (descriptors->empty()) {
@@ -58,22 +57,25 @@ void Complain(const absl::Status& status) {
 }  // namespace
 
 Loop::Loop(Ends ends, engine::Engine* engine, Confinement* confinement)
-    : ends_(std::move(ends)),
+    : channel_(std::move(ends.channel)),
+      incarnation_(ends.incarnation),
+      first_segments_(
+          std::make_shared<Segments>(Segments{std::move(ends.request), std::move(ends.response)})),
       engine_(engine),
       confinement_(confinement),
       clock_(base::MonotonicClock()) {}
 
 Loop::~Loop() {
-  shutdown(ends_.channel.fd(), SHUT_RDWR);
+  shutdown(channel_.fd(), SHUT_RDWR);
   if (loader_.joinable()) loader_.join();
 }
 
 ExitCode Loop::Serve() {
   if (!Send(channel::HelloRecord{.pid = getpid()}).ok()) return ExitCode::kDone;
-  const absl::StatusOr<channel::Packet> packet = ends_.channel.Receive(limits::kRecordBytesMax, 0);
+  const absl::StatusOr<channel::Packet> packet = channel_.Receive(limits::kRecordBytesMax, 0);
   if (absl::IsUnavailable(packet.status())) return ExitCode::kDone;
   absl::StatusOr<channel::ToWorker> record =
-      packet.ok() ? channel::DecodeToWorker(packet->bytes, ends_.incarnation) : packet.status();
+      packet.ok() ? channel::DecodeToWorker(packet->bytes, incarnation_) : packet.status();
   if (record.ok() && !std::holds_alternative<channel::LoadRecord>(*record)) {
     record = absl::InvalidArgumentError("the first record is no load record");
   }
@@ -120,7 +122,7 @@ absl::Status Loop::Load(const channel::LoadRecord& record) {
                                           .session_config = record.session_config,
                                           .op_libraries = record.op_libraries,
                                           .runs_in_caller = record.runs_in_caller}));
-  runner_ = std::make_unique<Runner>(model_.get(), &ends_.request, &ends_.response);
+  runner_ = std::make_unique<Runner>(model_.get(), first_segments_);
   model_->Describe(&info);
   const absl::Time loaded = clock_.Now();
   info.load_microseconds = Microseconds(loaded - begun);
@@ -142,20 +144,21 @@ absl::Status Loop::Load(const channel::LoadRecord& record) {
 
 absl::Status Loop::SendDescription(engine::ModelInfo info) {
   const std::string bytes = engine::Serialize(info);
-  const absl::StatusOr<std::span<std::byte>> out = ends_.response.Write(0, bytes.size());
+  const absl::StatusOr<std::span<std::byte>> out = first_segments_->response.Write(0, bytes.size());
   if (!out.ok()) {
     return absl::ResourceExhaustedError(base::Cat("the model's description of ", bytes.size(),
                                                   " bytes does not fit the response segment of ",
-                                                  ends_.response.size()));
+                                                  first_segments_->response.size()));
   }
   std::memcpy(out->data(), bytes.data(), bytes.size());
+  first_segments_.reset();
   return Send(channel::LoadedRecord{.info_bytes = bytes.size()});
 }
 
 void Loop::Execute() {
   while (exit_code_ < 0) {
     absl::StatusOr<channel::Packet> packet =
-        ends_.channel.Receive(limits::kRecordBytesMax, kOwnSegmentsMax);
+        channel_.Receive(limits::kRecordBytesMax, kOwnSegmentsMax);
     const absl::Status status = packet.ok() ? Handle(*std::move(packet)) : packet.status();
     // The end of the channel: the front closed it, or a StopRecord ended receiving.
     if (absl::IsUnavailable(status)) break;
@@ -176,7 +179,7 @@ void Loop::Finish(ExitCode code) {
 // UNAVAILABLE when the front is gone; any other error is a record that the front must not send.
 absl::Status Loop::Handle(channel::Packet packet) {
   ASSIGN_OR_RETURN(const channel::ToWorker record,
-                   channel::DecodeToWorker(packet.bytes, ends_.incarnation));
+                   channel::DecodeToWorker(packet.bytes, incarnation_));
   OwnSegments own;
   if (const auto* runs = std::get_if<channel::RunRecord>(&record)) {
     const channel::Run& first = runs->runs.front();
@@ -193,12 +196,25 @@ absl::Status Loop::Handle(channel::Packet packet) {
     if (!completion.has_value()) return absl::OkStatus();
     return Send(channel::CompletionRecord{{*std::move(completion)}});
   }
+  if (std::holds_alternative<channel::SegmentsRecord>(record)) {
+    return TakeSegments(&packet.descriptors);
+  }
   if (std::holds_alternative<channel::StopRecord>(record)) {
     // Wakes every executor that waits, once the records before this one are taken.
-    shutdown(ends_.channel.fd(), SHUT_RD);
+    shutdown(channel_.fd(), SHUT_RD);
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError("a second load record");
+}
+
+absl::Status Loop::TakeSegments(Descriptors* descriptors) {
+  std::unique_ptr<channel::MappedSegment> request;
+  std::unique_ptr<channel::MappedSegment> response;
+  RETURN_IF_ERROR(MapOwn(true, Access::kRead, descriptors, &request));
+  RETURN_IF_ERROR(MapOwn(true, Access::kReadWrite, descriptors, &response));
+  runner_->ReplaceSegments(
+      std::make_shared<Segments>(Segments{std::move(*request), std::move(*response)}));
+  return Send(channel::SegmentsTakenRecord{});
 }
 
 absl::Status Loop::HandleRuns(const channel::RunRecord& record, OwnSegments own) {
@@ -228,7 +244,7 @@ channel::Completion Loop::MakeRun(const channel::Run& run, OwnSegments* own) {
 }
 
 absl::Status Loop::Send(const channel::ToFront& record) const {
-  return ends_.channel.Send(channel::Encode(ends_.incarnation, record));
+  return channel_.Send(channel::Encode(incarnation_, record));
 }
 
 // ---- The watch -------------------------------------------------------------------------------
@@ -239,7 +255,7 @@ ExitCode Loop::Watch() {
     const int timeout = WatchTimeout(&begun_before);
     // No events of the channel are asked for: its hang-up is told without.
     std::array<pollfd, 2> polled = {pollfd{.fd = wake_.fd(), .events = POLLIN, .revents = 0},
-                                    pollfd{.fd = ends_.channel.fd(), .events = 0, .revents = 0}};
+                                    pollfd{.fd = channel_.fd(), .events = 0, .revents = 0}};
     const int ready = poll(polled.data(), polled.size(), timeout);
     if (exit_code_ >= 0) return static_cast<ExitCode>(exit_code_.load());
     if ((polled[1].revents & (POLLHUP | POLLERR)) != 0) return ExitCode::kDone;
@@ -264,9 +280,9 @@ int Loop::WatchTimeout(uint64_t* begun_before) {
 
 void Loop::SendHeartbeat() const {
   const std::string bytes =
-      channel::Encode(ends_.incarnation, channel::HeartbeatRecord{.runs_done = runs_done_});
+      channel::Encode(incarnation_, channel::HeartbeatRecord{.runs_done = runs_done_});
   // Never blocks: a full queue is the front's to empty, and this thread must see it close.
-  send(ends_.channel.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  send(channel_.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 }  // namespace tensord::worker

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "base/clock.h"
+#include "base/unique_fd.h"
 #include "channel/packet_socket.h"
 #include "channel/record.h"
 #include "channel/segment.h"
@@ -52,6 +53,8 @@ class Loop {
   ExitCode Serve();
 
  private:
+  using Descriptors = std::vector<base::UniqueFd>;
+
   void LoadAndExecute(const channel::LoadRecord& record);
   absl::Status Load(const channel::LoadRecord& record);
   absl::Status SendDescription(engine::ModelInfo info);
@@ -59,6 +62,7 @@ class Loop {
   void Finish(ExitCode code);
 
   absl::Status Handle(channel::Packet packet);
+  absl::Status TakeSegments(Descriptors* descriptors);
   absl::Status HandleRuns(const channel::RunRecord& record, OwnSegments own);
   channel::Completion MakeRun(const channel::Run& run, OwnSegments* own);
   absl::Status Send(const channel::ToFront& record) const;
@@ -67,7 +71,9 @@ class Loop {
   int WatchTimeout(uint64_t* begun_before);
   void SendHeartbeat() const;
 
-  const Ends ends_;
+  const channel::PacketSocket channel_;
+  const uint64_t incarnation_;
+  std::shared_ptr<const Segments> first_segments_;  // Until the model is loaded.
   engine::Engine* const engine_;
   Confinement* const confinement_;
   const base::Clock& clock_;

@@ -333,6 +333,32 @@ TEST_F(LoopTest, KeptInputsAreTold) {
   EXPECT_TRUE(One().inputs_retained);
 }
 
+TEST_F(LoopTest, OtherSegmentsAreTakenBetweenRuns) {
+  engine::FakeModelSpec spec = EchoModel();
+  spec.keeps_inputs = true;  // So the segments before must stay mapped.
+  Start(std::move(spec));
+  Load();
+  Send(channel::RunRecord{{MakeRun(1, 3)}});
+  EXPECT_TRUE(One().inputs_retained);
+  auto request = channel::RequestSegment::Create(1 << 18);
+  auto response = channel::ResponseSegment::Create(1 << 18);
+  ASSERT_TRUE(request.ok() && response.ok());
+  Send(channel::SegmentsRecord{}, {request->fd(), response->fd()});
+  EXPECT_TRUE(std::holds_alternative<channel::SegmentsTakenRecord>(Receive()));
+  request_.emplace(*std::move(request));
+  response_.emplace(*std::move(response));
+  // Beyond the end of those before.
+  Send(channel::RunRecord{{MakeRun(2, 5, 4, 1 << 17)}});
+  EXPECT_THAT(Output(One(), *response_), ElementsAre(5, 5, 5, 5));
+}
+
+TEST_F(LoopTest, SegmentsThatDidNotComeAlongEndTheLoop) {
+  Start(EchoModel());
+  Load();
+  Send(channel::SegmentsRecord{});
+  EXPECT_EQ(Join(), ExitCode::kProtocolBroken);
+}
+
 TEST_F(LoopTest, RunsThatAreNoneAreAnsweredWithReasons) {
   Start(EchoModel());
   Load();

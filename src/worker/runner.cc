@@ -42,9 +42,18 @@ channel::TensorDescriptor Describe(const engine::OutputInfo& output, uint64_t of
 
 }  // namespace
 
-Runner::Runner(engine::Model* model, const channel::MappedSegment* request,
-               const channel::MappedSegment* response)
-    : model_(model), request_(request), response_(response), clock_(base::MonotonicClock()) {}
+Runner::Runner(engine::Model* model, std::shared_ptr<const Segments> segments)
+    : model_(model), clock_(base::MonotonicClock()), segments_(std::move(segments)) {}
+
+void Runner::ReplaceSegments(std::shared_ptr<const Segments> segments) {
+  const base::MutexLock lock(&mu_);
+  segments_ = std::move(segments);
+}
+
+std::shared_ptr<const Segments> Runner::segments() const {
+  const base::MutexLock lock(&mu_);
+  return segments_;
+}
 
 // Each signature of the run exists and takes the inputs of the first.
 absl::Status Runner::CheckSignatures(const channel::Run& run) const {
@@ -97,10 +106,11 @@ channel::Completion Runner::Make(const channel::Run& run, OwnSegments* own) {
   completion.id = run.id;
   completion.status = CheckSignatures(run);
   if (!completion.status.ok()) return completion;
+  const std::shared_ptr<const Segments> standard = segments();
   const absl::StatusOr<std::vector<tensor::TensorView>> inputs =
-      ReadInputs(run, own->request != nullptr ? *own->request : *request_);
+      ReadInputs(run, own->request != nullptr ? *own->request : standard->request);
   const absl::StatusOr<std::span<std::byte>> region =
-      (own->response != nullptr ? *own->response : *response_)
+      (own->response != nullptr ? *own->response : standard->response)
           .Write(run.response_offset, run.response_bytes);
   completion.status = inputs.ok() ? region.status() : inputs.status();
   if (!completion.status.ok()) return completion;
@@ -111,9 +121,13 @@ channel::Completion Runner::Make(const channel::Run& run, OwnSegments* own) {
       static_cast<uint64_t>(absl::ToInt64Nanoseconds(clock_.Now() - begun));
   completion.status = result->status();
   Place(run, *region, std::move(result), &completion);
-  if (completion.inputs_retained && own->request != nullptr) {
+  if (completion.inputs_retained) {
     const base::MutexLock lock(&mu_);
-    kept_.push_back(std::move(own->request));
+    if (own->request != nullptr) {
+      kept_.push_back(std::move(own->request));
+    } else if (kept_.empty() || kept_.back() != standard) {
+      kept_.push_back(standard);
+    }
   }
   return completion;
 }

@@ -25,13 +25,22 @@ struct OwnSegments {
   std::unique_ptr<channel::MappedSegment> response;
 };
 
+// The standard segments: one pair at a time.
+struct Segments {
+  channel::MappedSegment request;
+  channel::MappedSegment response;
+};
+
 // Turns runs into completions: inputs from the request segment, outputs into the response segment.
 // Threads: safe from any.
-// Lifetime: model and segments outlive it.
+// Lifetime: the model outlives it.
 class Runner {
  public:
-  Runner(engine::Model* model, const channel::MappedSegment* request,
-         const channel::MappedSegment* response);
+  Runner(engine::Model* model, std::shared_ptr<const Segments> segments);
+
+  // Runs that are made from now on use these. Those before are unmapped, unless the runtime still
+  // reads from them.
+  void ReplaceSegments(std::shared_ptr<const Segments> segments);
 
   // Takes own->request over when the runtime still reads from it afterwards.
   channel::Completion Make(const channel::Run& run, OwnSegments* own);
@@ -55,20 +64,20 @@ class Runner {
                                            std::span<const tensor::TensorView> inputs) const;
   absl::StatusOr<std::vector<tensor::TensorView>> ReadInputs(
       const channel::Run& run, const channel::MappedSegment& segment) const;
+  std::shared_ptr<const Segments> segments() const;
   void Place(const channel::Run& run, std::span<std::byte> region,
              std::unique_ptr<engine::Result> result, channel::Completion* completion);
   void Hold(std::unique_ptr<engine::Result> result, channel::Completion* completion);
 
   engine::Model* const model_;
-  const channel::MappedSegment* const request_;
-  const channel::MappedSegment* const response_;
   const base::Clock& clock_;
 
-  base::Mutex mu_;
+  mutable base::Mutex mu_;
+  std::shared_ptr<const Segments> segments_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Held> held_ ABSL_GUARDED_BY(mu_);
   // Segments that the runtime still reads from. It does so for at most the few runs that were on
   // their way when it first did: from then on the model copies its inputs.
-  std::vector<std::unique_ptr<channel::MappedSegment>> kept_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::shared_ptr<const void>> kept_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace tensord::worker

@@ -102,6 +102,7 @@ template channel::LoadRecord FakeProcess::HearA();
 template channel::RunRecord FakeProcess::HearA();
 template channel::CollectRecord FakeProcess::HearA();
 template channel::StopRecord FakeProcess::HearA();
+template channel::SegmentsRecord FakeProcess::HearA();
 
 std::vector<channel::Run> FakeProcess::HearRuns() {
   std::vector<channel::Run> runs;
@@ -188,6 +189,15 @@ channel::Completion FakeProcess::Outputs(const channel::Run& run, channel::Mappe
 channel::Completion FakeProcess::Answer(const channel::Run& run) {
   channel::MappedSegment& to = run.own_response_segment ? *own_.at(run.id).response : response_;
   return Outputs(run, to, run.response_offset, run.response_bytes);
+}
+
+void FakeProcess::TakeSegments() {
+  using Access = channel::MappedSegment::Access;
+  HearA<channel::SegmentsRecord>();
+  if (descriptors_.size() != 2) return;
+  request_ = MapOrDie(descriptors_[0].get(), Access::kRead);
+  response_ = MapOrDie(descriptors_[1].get(), Access::kReadWrite);
+  Say(channel::SegmentsTakenRecord{});
 }
 
 void FakeProcess::SayAnswers(std::vector<channel::Completion> completions) {

@@ -58,6 +58,8 @@ class FakeProcess {
 
   // The right answer to a run: outputs written, not said. `held` when they do not fit.
   channel::Completion Answer(const channel::Run& run);
+  // Maps the segments that came with the SegmentsRecord it heard, and says so.
+  void TakeSegments();
   void SayAnswers(std::vector<channel::Completion> completions);
   // Answers what the last Answer held back, into the segment that came with the CollectRecord.
   channel::Completion Collected(const channel::CollectRecord& collect);

@@ -56,6 +56,21 @@ Asked* WorkerFixture::AskTwice(std::vector<float> values, absl::Time deadline) {
   return asked;
 }
 
+void WorkerFixture::AnswerLarge(const std::vector<float>& values) {
+  const Asked* const asked = AskTwice(values);
+  Turn();
+  const std::vector<channel::Run> runs = process_->HearRuns();
+  ASSERT_EQ(runs.size(), 1u);
+  const channel::Completion answer = process_->Answer(runs[0]);
+  process_->SayAnswers({answer});
+  Turn();
+  if (answer.held) {
+    process_->SayAnswers({process_->Collected(process_->HearA<channel::CollectRecord>())});
+    Turn();
+  }
+  EXPECT_EQ(FloatsOf(*asked).size(), values.size());
+}
+
 Asked* WorkerFixture::AskStrings(const std::vector<std::vector<std::string>>& pieces) {
   Asked* asked = asked_.emplace_back(std::make_unique<Asked>()).get();
   RunSpec spec{.signature = FakeProcess::kStrings, .inputs = {{}}};

@@ -50,6 +50,8 @@ class WorkerFixture : public ::testing::Test, public WorkerObserver {
   void Advance(absl::Duration by);
 
   // Submits floats to "twice". Lifetime: until the fixture's end.
+  // Asks for values that fit no standard segment, and answers.
+  void AnswerLarge(const std::vector<float>& values);
   Asked* AskTwice(std::vector<float> values, absl::Time deadline = absl::InfiniteFuture());
   // Submits the strings of each piece to "strings".
   Asked* AskStrings(const std::vector<std::vector<std::string>>& pieces);
