@@ -125,13 +125,6 @@ class Process:
             return Path(f"/proc/{self.pid}/maps").read_text()
         return ""
 
-    def cpu_seconds(self):
-        with contextlib.suppress(OSError, ProcessLookupError):
-            text = Path(f"/proc/{self.pid}/stat").read_text()
-            fields = text[text.rindex(")") + 2 :].split()
-            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        return 0.0
-
 
 def all_processes():
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]

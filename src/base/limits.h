@@ -165,8 +165,8 @@ inline constexpr absl::Duration kStartPoll =
     absl::Milliseconds(20);  // While the alias waits for its models.
 
 // base/
-inline constexpr int kRecycledBlockBytes = 32 << 20;  // glibc allows no more.
-inline constexpr int kFreedBytesKept = 64 << 20;      // Of the front; some large messages at once.
+inline constexpr size_t kRecycledBytesKept = 32 << 20;     // Fifty bodies of 602 KB at once.
+inline constexpr size_t kRecycledBlockBytesMax = 8 << 20;  // Of a larger one, faults are the least.
 
 inline constexpr uint64_t kDescriptorsReserved =
     1024;  // Not for connections: files, and eight for each of 100 workers.
@@ -243,7 +243,7 @@ inline constexpr int kHeadersMax = 100;                // Fields a request; brow
 inline constexpr size_t kTargetBytesMax = 8 * 1024;    // Request target; model names are short.
 inline constexpr uint64_t kBodyBytesMax = 1ull << 31;  // As the original's message limit.
 inline constexpr uint64_t kInflatedBytesHeldMax =
-    256 << 20;  // Of all compressed bodies at a time: two of the largest, thousands of usual ones.
+    208 << 20;  // Of all compressed bodies at a time: two of the largest, thousands of usual ones.
 inline constexpr uint64_t kInflatedBytesMax = 100 << 20;  // The original's limit for gzip bodies.
 inline constexpr int kStreamsPerConnectionMax = 1024;     // Unary calls multiplexed by one client.
 inline constexpr int kJsonDepthMax = 64;                  // Nested lists; a tensor has rank <= 8.

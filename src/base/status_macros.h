@@ -23,7 +23,9 @@
 #define ASSIGN_OR_RETURN(declaration, expression) \
   ASSIGN_OR_RETURN_IMPL_(TENSORD_CONCAT(status_or_, __LINE__), declaration, expression)
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration takes none.
 #define ASSIGN_OR_RETURN_IMPL_(holder, declaration, expression) \
   auto holder = (expression);                                   \
   if (!holder.ok()) return std::move(holder).status();          \
   declaration = *std::move(holder)
+// NOLINTEND(bugprone-macro-parentheses)

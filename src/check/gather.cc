@@ -111,7 +111,7 @@ std::vector<std::string> BatchingLines(const config::PlatformSettings& platform)
   add("max_enqueued_batches", set.max_enqueued_batches);
   add("num_batch_threads", set.num_batch_threads);
   if (set.enable_large_batch_splitting) {
-    lines.push_back("batching: larger requests are split");
+    lines.emplace_back("batching: larger requests are split");
     add("max_execution_batch_size",
         set.max_execution_batch_size ? set.max_execution_batch_size : set.max_batch_size);
   }
@@ -119,7 +119,7 @@ std::vector<std::string> BatchingLines(const config::PlatformSettings& platform)
     lines.push_back(base::Cat("batching: padded to ", ListOf(set.allowed_batch_sizes), " rows"));
   }
   if (set.pad_variable_length_inputs) {
-    lines.push_back("batching: inner dims are padded to the batch's largest");
+    lines.emplace_back("batching: inner dims are padded to the batch's largest");
   }
   return lines;
 }
@@ -223,7 +223,7 @@ void GatherPlatforms(const config::Platforms& platforms, Report* report) {
     if (session.ParseFromString(platform.session_config) && !platform.session_config.empty()) {
       out.lines.push_back(base::Cat("session: ", session.ShortDebugString()));
     }
-    if (platform.bfloat16) out.lines.push_back("oneDNN may compute in bfloat16");
+    if (platform.bfloat16) out.lines.emplace_back("oneDNN may compute in bfloat16");
     for (std::string& line : BatchingLines(platform)) out.lines.push_back(std::move(line));
   }
 }

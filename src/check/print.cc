@@ -39,6 +39,7 @@ std::vector<std::string> ModelLines(const std::vector<ModelReport>& models) {
 
 std::vector<std::string> FlagLines(const std::vector<FlagReport>& flags) {
   std::vector<std::string> lines;
+  lines.reserve(flags.size());
   for (const FlagReport& flag : flags) {
     lines.push_back(base::Cat("--", flag.name, "=", flag.value, ": ", flag.state, ": ", flag.note));
   }

@@ -28,6 +28,7 @@ std::string Output(std::vector<std::string> arguments) {
   const base::UniqueFd reading(ends[0]);
   base::UniqueFd writing(ends[1]);
   std::vector<char*> argv;
+  argv.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   posix_spawn_file_actions_t actions;

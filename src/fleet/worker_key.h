@@ -25,7 +25,7 @@ struct WorkerKey {
   WorkerKind kind = WorkerKind::kTensorFlow;
   uint32_t runtime = 0;  // Number of the runtime environment, and so of the zygote.
 
-  auto operator<=>(const WorkerKey&) const = default;
+  auto operator<=>(const WorkerKey&) const = default;  // NOLINT(modernize-use-nullptr): a bug.
 };
 
 // "half/3#0", for logs and errors. Kind and runtime show only when they are not the default.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <utility>
 
 #include "base/limits.h"
 
@@ -12,7 +14,10 @@ namespace tensord::front {
 namespace {
 
 // Large bodies are charged in steps, so that the ledger is not touched with each read.
-constexpr size_t kChargeStepBytes = 64 * 1024;
+constexpr size_t kChargeStepBytes = size_t{64} << 10;
+
+// Up to here a body is the allocator's business; above, whole pages are cheaper.
+constexpr size_t kSmallBytesMax = size_t{32} << 10;
 
 }  // namespace
 
@@ -30,7 +35,7 @@ bool BodyBuffer::Append(std::span<const std::byte> bytes, uint64_t expected) {
     if (!Grow(static_cast<size_t>(std::max<uint64_t>(needed, wanted)))) return false;
   }
   if (!Charge(needed)) return false;
-  if (!bytes.empty()) std::memcpy(data_.get() + size_, bytes.data(), bytes.size());
+  if (!bytes.empty()) std::memcpy(data() + size_, bytes.data(), bytes.size());
   size_ = needed;
   return true;
 }
@@ -38,16 +43,24 @@ bool BodyBuffer::Append(std::span<const std::byte> bytes, uint64_t expected) {
 std::span<std::byte> BodyBuffer::Writable(size_t most) {
   const size_t bytes = std::min(most, capacity_ - size_);
   if (bytes == 0 || !Charge(size_ + bytes)) return {};
-  return {data_.get() + size_, bytes};
+  return {data() + size_, bytes};
 }
 
 bool BodyBuffer::Grow(size_t capacity) {
   if (capacity <= capacity_) return true;
-  // realloc moves large blocks by their page tables, not by copying.
-  void* grown = std::realloc(data_.get(), capacity);
+  if (capacity > kSmallBytesMax) {
+    if (!large_.Grow(capacity)) return false;
+    if (small_ != nullptr) {
+      std::memcpy(large_.data(), small_.get(), size_);
+      small_.reset();
+    }
+    capacity_ = large_.capacity();
+    return true;
+  }
+  std::unique_ptr<std::byte[]> grown(new (std::nothrow) std::byte[capacity]);
   if (grown == nullptr) return false;
-  (void)data_.release();
-  data_.reset(static_cast<std::byte*>(grown));
+  if (size_ > 0) std::memcpy(grown.get(), small_.get(), size_);
+  small_ = std::move(grown);
   capacity_ = capacity;
   return true;
 }
@@ -59,7 +72,8 @@ bool BodyBuffer::Charge(size_t size) {
 }
 
 void BodyBuffer::Clear() {
-  data_.reset();
+  small_.reset();
+  large_.Clear();
   held_.Clear();
   size_ = 0;
   capacity_ = 0;

@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
 #include <span>
 
 #include "base/byte_budget.h"
+#include "base/recycled_block.h"
 
 namespace tensord::front {
 
@@ -35,23 +35,21 @@ class BodyBuffer {
   std::span<std::byte> Writable(size_t most);
   void Commit(size_t bytes) { size_ += bytes; }
 
-  std::span<const std::byte> bytes() const { return {data_.get(), size_}; }
-  std::span<std::byte> mutable_bytes() { return {data_.get(), size_}; }
+  std::span<const std::byte> bytes() const { return {data(), size_}; }
+  std::span<std::byte> mutable_bytes() { return {data(), size_}; }
   size_t size() const { return size_; }
   bool full() const { return size_ == capacity_; }
   // Gives the memory back.
   void Clear();
 
  private:
-  struct Freer {
-    void operator()(std::byte* data) const { std::free(data); }
-  };
-
+  std::byte* data() const { return small_ != nullptr ? small_.get() : large_.data(); }
   bool Grow(size_t capacity);
   bool Charge(size_t size);
 
   base::BytesHeld held_;
-  std::unique_ptr<std::byte, Freer> data_;
+  std::unique_ptr<std::byte[]> small_;  // One of the two holds the bytes.
+  base::RecycledBlock large_;
   size_t size_ = 0;
   size_t capacity_ = 0;
 };

@@ -166,6 +166,7 @@ class Planner {
   static std::vector<int64_t> ChooseFrom(
       const DesiredModel& model, const std::map<int64_t, Candidate, std::greater<>>& candidates) {
     std::vector<Candidate> list;
+    list.reserve(candidates.size());
     for (const auto& [number, candidate] : candidates) list.push_back(candidate);
     std::set<int64_t> labelled;
     for (const auto& [label, number] : model.labels) labelled.insert(number);

@@ -86,11 +86,11 @@ void AddWarnings(const VersionRecord& record, const DesiredModel& desired, bool 
   if (!listed_now || !SameSpec(record.config, desired.config)) return;
   const auto found = std::ranges::find(desired.found, record.number, &FoundVersion::number);
   if (found == desired.found.end()) {
-    entry->warnings.push_back(
+    entry->warnings.emplace_back(
         "its directory is gone: it serves on, but could not be started again (to go back to an "
         "older version, ask for it by a specific version policy)");
   } else if (found->fingerprint != record.fingerprint) {
-    entry->warnings.push_back(
+    entry->warnings.emplace_back(
         "its files changed after it was loaded and were not read again: publish changed files as a "
         "new version");
   }

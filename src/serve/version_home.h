@@ -25,7 +25,7 @@ struct VersionId {
   int64_t version = 0;
   uint64_t generation = 0;
 
-  auto operator<=>(const VersionId&) const = default;
+  auto operator<=>(const VersionId&) const = default;  // NOLINT(modernize-use-nullptr): a bug.
 };
 
 // What a version needs before its first worker is there.

@@ -23,11 +23,11 @@ using Kind = wire::WarmUpRecord::Kind;
 // Threads that read, also those that hang for ever.
 std::atomic<int> readers = 0;
 
-RecordFile::Piece ReadPiece(const std::string& path, std::unique_ptr<RecordFile>* file) {
+RecordReader::Piece ReadPiece(const std::string& path, std::unique_ptr<RecordReader>* file) {
   if (*file == nullptr) {
-    absl::StatusOr<RecordFile> opened = RecordFile::Open(path);
+    absl::StatusOr<RecordReader> opened = RecordReader::Open(path);
     if (!opened.ok()) return {.records = {}, .end = true, .status = opened.status()};
-    *file = std::make_unique<RecordFile>(*std::move(opened));
+    *file = std::make_unique<RecordReader>(*std::move(opened));
   }
   return (*file)->Next();
 }
@@ -53,7 +53,7 @@ WarmUp::WarmUp(loop::EventLoop& loop, std::shared_ptr<models::Mailbox> mailbox,
       signatures_(std::move(signatures)),
       plan_(std::move(plan)),
       done_(std::move(done)),
-      file_(std::make_shared<std::unique_ptr<RecordFile>>()),
+      file_(std::make_shared<std::unique_ptr<RecordReader>>()),
       begun_(loop.Now()),
       self_(std::make_shared<WarmUp*>(this)) {
   loop_.Defer([self = self_] {
@@ -68,7 +68,7 @@ WarmUp::~WarmUp() {
 
 // A thread for each piece, some milliseconds: one that hangs with its file system hangs alone.
 void WarmUp::ReadOn() {
-  RecordFile::Piece nothing{.records = {}, .end = true, .status = {}};
+  RecordReader::Piece nothing{.records = {}, .end = true, .status = {}};
   if (readers.load() >= limits::kWarmUpReadersMax) {
     nothing.status = absl::UnavailableError(
         base::Cat(limits::kWarmUpReadersMax, " reads of warm-up files hang already"));
@@ -80,7 +80,7 @@ void WarmUp::ReadOn() {
   reading_ = true;
   readers.fetch_add(1);
   std::thread([mailbox = mailbox_, self = self_, file = file_, path = plan_.file] {
-    RecordFile::Piece piece = ReadPiece(path, file.get());
+    RecordReader::Piece piece = ReadPiece(path, file.get());
     readers.fetch_sub(1);
     mailbox->Post([self, piece = std::move(piece)]() mutable {
       if (*self != nullptr && (*self)->reading_) (*self)->OnPiece(std::move(piece));
@@ -94,7 +94,7 @@ void WarmUp::ReadOn() {
   });
 }
 
-void WarmUp::OnPiece(RecordFile::Piece piece) {
+void WarmUp::OnPiece(RecordReader::Piece piece) {
   reading_ = false;
   loop_.Cancel(std::exchange(read_timer_, 0));
   at_end_ = piece.end;

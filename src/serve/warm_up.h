@@ -19,7 +19,7 @@
 #include "fleet/worker.h"
 #include "loop/event_loop.h"
 #include "models/lane.h"
-#include "serve/record_file.h"
+#include "serve/record_reader.h"
 #include "tensor/signature.h"
 #include "wire/warm_up_log.h"
 
@@ -65,7 +65,7 @@ class WarmUp {
   struct Call;  // A request bound to its signature, with its bytes.
 
   void ReadOn();
-  void OnPiece(RecordFile::Piece piece);
+  void OnPiece(RecordReader::Piece piece);
   void Step();
   // What there is to do next without waiting: a run that was begun, or the end.
   bool StartRecord();
@@ -87,7 +87,8 @@ class WarmUp {
   Done done_;
 
   // Reading.
-  std::shared_ptr<std::unique_ptr<RecordFile>> file_;  // The reading thread's, while there is one.
+  std::shared_ptr<std::unique_ptr<RecordReader>>
+      file_;  // The reading thread's, while there is one.
   bool reading_ = false;
   bool at_end_ = false;
   loop::TimerId read_timer_ = 0;

@@ -72,8 +72,8 @@ def test_d1_a_depth_that_is_no_attack_reaches_the_shape_check(client):
 
 
 def test_d2_gzip_bombs_end_at_the_limit_and_do_not_add_up(servers, models):
-    """64 at once, 100 KB each that would be 110 MB of zeros, against a budget of 192 MB."""
-    server = servers.start(models={"half": models / "half"}, request_bytes_budget=192 * MIB)
+    """64 at once, 100 KB each that would be 110 MB of zeros."""
+    server = servers.start(models={"half": models / "half"})
     bomb = gzip.compress(b"\0" * (110 * MIB), 9)
 
     def post(_turn):
@@ -93,7 +93,7 @@ def test_d2_gzip_bombs_end_at_the_limit_and_do_not_add_up(servers, models):
         codes = list(pool.map(post, range(64)))
     assert set(codes) <= {400, 413, 429, 503}, codes
     grown = front.peak() - size
-    assert grown < 300 * MIB, f"{grown // MIB} MiB more at the peak"
+    assert grown < 256 * MIB, f"{grown // MIB} MiB more at the peak"
     small = gzip.compress(b'{"instances": [1]}' + b" " * MIB)
     own = RestClient(server.rest)
     assert own.predict("half", small, headers={"Content-Encoding": "gzip"}).status_code == 200

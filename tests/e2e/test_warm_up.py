@@ -175,6 +175,7 @@ def test_a_bad_record_fails_the_load_where_the_operator_is_strict(
     assert "record 1: " in status.status.error_message
     assert words in status.status.error_message
     # Nobody else waits for it.
+    eventually(lambda: client.states("two_in") == {1: "AVAILABLE"}, "the other model serves")
     assert client.predict("two_in", {"a": X, "b": X})["sum"].tolist() == [4.0]
 
 

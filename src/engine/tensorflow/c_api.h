@@ -11,6 +11,8 @@
 // build needs no TensorFlow.
 namespace tensord::engine {
 
+// NOLINTBEGIN(readability-identifier-naming): TensorFlow's names.
+
 struct TF_Buffer {
   const void* data;
   size_t length;
@@ -34,6 +36,8 @@ struct TF_Output {
 struct TF_TString {
   alignas(8) unsigned char opaque[24];
 };
+
+// NOLINTEND(readability-identifier-naming)
 
 using TF_Deallocator = void(void* data, size_t length, void* argument);
 

@@ -95,6 +95,7 @@ absl::StatusOr<OutputInfo> Inspect(const TensorFlowApi& api, const TF_Tensor* te
         base::Cat("it has rank ", rank, "; the limit is ", limits::kRankMax));
   }
   std::vector<int64_t> dims;
+  dims.reserve(static_cast<size_t>(rank));
   for (int i = 0; i < rank; ++i) dims.push_back(api.TF_Dim(tensor, i));
   ASSIGN_OR_RETURN(info.shape, tensor::Shape::Make(dims));
   if (info.dtype == tensor::DType::kString) {

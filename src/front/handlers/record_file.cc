@@ -36,7 +36,7 @@ bool IsOurs(std::string_view name, std::string_view stem) {
 }  // namespace
 
 absl::Status RecordFile::Fail(std::string_view what) {
-  const absl::Status status = absl::UnavailableError(
+  absl::Status status = absl::UnavailableError(
       base::Cat("cannot ", what, " ", name_, kPartial, ": ", std::strerror(errno)));
   // A record that is only half in the file makes the rest of it unreadable: cut it off.
   if (file_.valid() && ftruncate(file_.get(), static_cast<off_t>(bytes_)) == 0) Complete();

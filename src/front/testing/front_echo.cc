@@ -21,7 +21,6 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/process_memory.h"
 #include "base/text.h"
 #include "front/listener.h"
 #include "front/testing/echo_service.h"
@@ -99,7 +98,6 @@ int Serve(const Options& options) {
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   const base::UniqueFd signal_fd(signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
 
-  base::KeepFreedMemory();
   const auto loop = *loop::EventLoop::Create();
   base::ByteBudget budget(options.budget_bytes);
   EchoService service;

@@ -15,10 +15,10 @@ namespace tensord::serve {
 
 // Reads a TFRecord file piece by piece, so that never more than a piece is in memory.
 // Threads: one at a time. Every call may block as long as the file system does.
-class RecordFile {
+class RecordReader {
  public:
   // NOT_FOUND when there is none, INVALID_ARGUMENT for what is no regular file.
-  static absl::StatusOr<RecordFile> Open(const std::string& path);
+  static absl::StatusOr<RecordReader> Open(const std::string& path);
 
   struct Piece {
     std::vector<std::string> records;  // In order.
@@ -33,7 +33,7 @@ class RecordFile {
  private:
   static constexpr size_t kPieceBytes = 1 << 20;
 
-  explicit RecordFile(base::UniqueFd file) : file_(std::move(file)) {}
+  explicit RecordReader(base::UniqueFd file) : file_(std::move(file)) {}
   absl::Status ReadOne(std::string* record, bool* end);
   absl::StatusOr<size_t> ReadAt(uint64_t offset, size_t bytes, std::string* out) const;
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The tensord authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "serve/record_file.h"
+#include "serve/record_reader.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,66 +33,66 @@ std::string Records(const std::vector<std::string>& records) {
   return bytes;
 }
 
-TEST(RecordFile, GivesTheRecordsInOrder) {
-  auto file = RecordFile::Open(Written(Records({"one", "", "three"})));
+TEST(RecordReader, GivesTheRecordsInOrder) {
+  auto file = RecordReader::Open(Written(Records({"one", "", "three"})));
   ASSERT_TRUE(file.ok());
-  const RecordFile::Piece piece = file->Next();
+  const RecordReader::Piece piece = file->Next();
   EXPECT_THAT(piece.records, ElementsAre("one", "", "three"));
   EXPECT_TRUE(piece.end);
   EXPECT_TRUE(piece.status.ok());
 }
 
-TEST(RecordFile, HoldsNoMoreThanAPiece) {
+TEST(RecordReader, HoldsNoMoreThanAPiece) {
   const std::string large(600'000, 'x');
-  auto file = RecordFile::Open(Written(Records({large, large, large})));
+  auto file = RecordReader::Open(Written(Records({large, large, large})));
   ASSERT_TRUE(file.ok());
-  const RecordFile::Piece first = file->Next();
+  const RecordReader::Piece first = file->Next();
   EXPECT_THAT(first.records, SizeIs(2));
   EXPECT_FALSE(first.end);
   EXPECT_THAT(file->Next().records, ElementsAre(large));
 }
 
-TEST(RecordFile, WithoutRecordsIsAtItsEnd) {
-  auto file = RecordFile::Open(Written(""));
+TEST(RecordReader, WithoutRecordsIsAtItsEnd) {
+  auto file = RecordReader::Open(Written(""));
   ASSERT_TRUE(file.ok());
-  const RecordFile::Piece piece = file->Next();
+  const RecordReader::Piece piece = file->Next();
   EXPECT_THAT(piece.records, IsEmpty());
   EXPECT_TRUE(piece.end);
   EXPECT_TRUE(piece.status.ok());
 }
 
-TEST(RecordFile, SaysWhichRecordIsDamagedAfterThoseThatAreNot) {
+TEST(RecordReader, SaysWhichRecordIsDamagedAfterThoseThatAreNot) {
   std::string bytes = Records({"one", "two"});
   bytes[bytes.size() - 5] ^= 1;
-  auto file = RecordFile::Open(Written(bytes));
-  const RecordFile::Piece piece = file->Next();
+  auto file = RecordReader::Open(Written(bytes));
+  const RecordReader::Piece piece = file->Next();
   EXPECT_THAT(piece.records, ElementsAre("one"));
   EXPECT_TRUE(piece.end);
   EXPECT_EQ(piece.status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(base::Message(piece.status)), HasSubstr("record 2 is damaged"));
 }
 
-TEST(RecordFile, KnowsWhatIsNoRecordFile) {
+TEST(RecordReader, KnowsWhatIsNoRecordFile) {
   for (const char* text : {"short", "this is a text file, not one of records"}) {
-    auto file = RecordFile::Open(Written(text));
+    auto file = RecordReader::Open(Written(text));
     const absl::Status status = file->Next().status;
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << text;
     EXPECT_THAT(std::string(base::Message(status)), HasSubstr("TFRecord"));
   }
   const std::string cut = Records({"a record that is cut"});
-  auto file = RecordFile::Open(Written(cut.substr(0, cut.size() - 6)));
+  auto file = RecordReader::Open(Written(cut.substr(0, cut.size() - 6)));
   EXPECT_THAT(std::string(base::Message(file->Next().status)), HasSubstr("cut short"));
 }
 
-TEST(RecordFile, IsARegularFile) {
-  EXPECT_EQ(RecordFile::Open(testing::TempDir() + "/no such file").status().code(),
+TEST(RecordReader, IsARegularFile) {
+  EXPECT_EQ(RecordReader::Open(testing::TempDir() + "/no such file").status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_EQ(RecordFile::Open(testing::TempDir()).status().code(),
+  EXPECT_EQ(RecordReader::Open(testing::TempDir()).status().code(),
             absl::StatusCode::kInvalidArgument);
   const std::string fifo = testing::TempDir() + "/fifo";
   unlink(fifo.c_str());
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_EQ(RecordFile::Open(fifo).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(RecordReader::Open(fifo).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 }  // namespace

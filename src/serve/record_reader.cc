@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The tensord authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "serve/record_file.h"
+#include "serve/record_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,17 +33,17 @@ absl::Status Damaged(uint64_t number, std::string_view what) {
 
 }  // namespace
 
-absl::StatusOr<RecordFile> RecordFile::Open(const std::string& path) {
+absl::StatusOr<RecordReader> RecordReader::Open(const std::string& path) {
   // Never hangs on a FIFO.
   base::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file.valid()) return KernelError("open");
   struct stat found {};
   if (fstat(file.get(), &found) != 0) return KernelError("fstat");
   if (!S_ISREG(found.st_mode)) return absl::InvalidArgumentError("it is no regular file");
-  return RecordFile(std::move(file));
+  return RecordReader(std::move(file));
 }
 
-RecordFile::Piece RecordFile::Next() {
+RecordReader::Piece RecordReader::Next() {
   Piece piece;
   for (size_t bytes = 0; bytes < kPieceBytes && !piece.end;) {
     std::string record;
@@ -56,7 +56,7 @@ RecordFile::Piece RecordFile::Next() {
   return piece;
 }
 
-absl::Status RecordFile::ReadOne(std::string* record, bool* end) {
+absl::Status RecordReader::ReadOne(std::string* record, bool* end) {
   std::string header;
   ASSIGN_OR_RETURN(const size_t got, ReadAt(offset_, base::kTfRecordHeaderBytes, &header));
   *end = got == 0;
@@ -84,7 +84,7 @@ absl::Status RecordFile::ReadOne(std::string* record, bool* end) {
 }
 
 // How many of the bytes there were; fewer at the end of the file.
-absl::StatusOr<size_t> RecordFile::ReadAt(uint64_t offset, size_t bytes, std::string* out) const {
+absl::StatusOr<size_t> RecordReader::ReadAt(uint64_t offset, size_t bytes, std::string* out) const {
   out->resize(bytes);
   size_t done = 0;
   while (done < bytes) {
