@@ -121,8 +121,9 @@ TEST(ParseServeStyle, HelpNamesEveryOption) {
 TEST(Parse, WarnsOncePerGivenOptionWithoutEffect) {
   const std::vector<std::string> arguments = {"--enable_profiler", "--enable_profiler",
                                               "--grpc_max_threads=1", "--port=1"};
-  const auto lines =
-      ElementsAre("--enable_profiler has no effect: there is no profiler service yet");
+  const auto lines = ElementsAre(
+      "--enable_profiler has no effect: models run in sandboxed workers, which no profiler session "
+      "reaches");
   EXPECT_THAT(Original(arguments).warnings, lines);
   EXPECT_THAT(Serve(arguments).warnings, lines);
   EXPECT_THAT(Serve({"--port=1"}).warnings, IsEmpty());
