@@ -7,13 +7,16 @@
   run.py --only WORD    the cases whose title has the word
   run.py --gate         the project's goals as checks, short ones only (--long: all)
 
-Prints tables and writes bench/results/NAME.json and charts (NAME_*.svg). How it measures, and what
-the columns mean, is in docs/performance.md.
+  run.py --publish      the tables and charts of docs/ from the last full run
+
+Prints tables and writes bench/results/NAME.json. How it measures, and what the columns mean, is in
+docs/performance.md.
 """
 
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from gate import checks, measure
 from method import cases, curves, facts, machine, places, report, rounds, svg
+from method import document as written
 
 
 def prepare(models):
@@ -81,11 +85,22 @@ def gather_facts(seconds):
     return found
 
 
-def draw(name, chart):
-    places.RESULTS.mkdir(parents=True, exist_ok=True)
-    path = places.RESULTS / f"{name}.svg"
-    path.write_text(svg.draw(chart))
-    print(f"drew {path.relative_to(places.ROOT)}")
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    print(f"wrote {path.relative_to(places.ROOT)}")
+
+
+def publish(document):
+    """What is checked in of a full run."""
+    write(places.RESULTS / "summary.json", json.dumps(written.summary(document), indent=1) + "\n")
+    charts = document.get("curves", {})
+    if charts:
+        latency, overload = charts["latency"], charts["overload"]
+        write(places.CHARTS / "latency.svg", svg.draw(curves.latency_chart(latency)))
+        write(places.CHARTS / "overload.svg", svg.draw(curves.goodput_chart(overload)))
+    page = places.ROOT / "docs/performance.md"
+    write(page, written.with_tables(page.read_text(), document))
 
 
 def gather_curves(options):
@@ -93,8 +108,6 @@ def gather_curves(options):
     print(report.curve_table(against_load, "share", "p99_us") + "\n", flush=True)
     overload = curves.goodput_against_overload(cases.BURN, 4 * options.seconds)
     print(report.curve_table(overload, "times", "goodput_share") + "\n", flush=True)
-    draw(f"{options.name}_latency", curves.latency_chart(against_load))
-    draw(f"{options.name}_overload", curves.goodput_chart(overload))
     return {"latency": against_load, "overload": overload}
 
 
@@ -129,6 +142,7 @@ def parse():
     parser.add_argument("--full", action="store_true", help="everything")
     parser.add_argument("--gate", action="store_true", help="check the goals; fails when one fails")
     parser.add_argument("--long", action="store_true", help="with --gate: the long checks too")
+    parser.add_argument("--publish", action="store_true", help="docs/ from the last full run")
     parser.add_argument("--only", metavar="WORD", help="cases whose title has this word")
     parser.add_argument("--seconds", type=float, help="length of one round (1; --full: 2)")
     parser.add_argument("--turns", type=int, help="turns of each case (4; --full: 16; --gate: 3)")
@@ -146,7 +160,12 @@ def parse():
 
 def main():
     options = parse()
+    if options.publish:
+        publish(json.loads((places.RESULTS / "full.json").read_text()))
+        return 0
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # As Ctrl-C: the servers are ended on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begun = time.monotonic()
     arena = rounds.Arena(options.turns, strict=not options.keep_disturbed)
     passed = True

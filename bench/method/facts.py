@@ -207,7 +207,7 @@ def comings_and_goings(places, log, end, period=4.0):
         time.sleep(period / 2)
         (base / "2").rename(aside)
         time.sleep(period / 2)
-    return len(re.findall(r"version 2: loaded in", log()))
+    return len(re.findall(r"model other, version 2: loaded in", log()))
 
 
 def beside_swaps(seconds, rate, big=None):

@@ -10,12 +10,13 @@ BUILD = ROOT / "build"
 MODELS = BUILD / "bench_models"
 SCRATCH = BUILD / "bench"
 RESULTS = ROOT / "bench/results"
+CHARTS = ROOT / "docs/charts"
 PYTHON_PEERS = BUILD / "bench_python"  # A virtual environment.
 sys.path.insert(0, str(ROOT / "python"))
 
 from local_server import BIN  # noqa: E402
 
-__all__ = ["BIN", "BUILD", "MODELS", "PYTHON_PEERS", "RESULTS", "ROOT", "SCRATCH"]
+__all__ = ["BIN", "BUILD", "CHARTS", "MODELS", "PYTHON_PEERS", "RESULTS", "ROOT", "SCRATCH"]
 
 
 def runtime_directory():

@@ -4,6 +4,7 @@
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -34,17 +35,19 @@ def tensord(name, models, **flags):
 class Started:
     """A server in a process of its own, ended by its number."""
 
-    def __init__(self, name, command, environment=None):
+    def __init__(self, name, command, environment=None, reads_stdout=True):
         SCRATCH.mkdir(parents=True, exist_ok=True)
         self.log_path = SCRATCH / f"{name.replace(' ', '_')}.log"
         self.log = self.log_path.open("w")
         self.process = subprocess.Popen(
             [str(part) for part in command],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            # A pipe that nobody reads would stop a server that writes a line a request.
+            stdout=subprocess.PIPE if reads_stdout else self.log,
             stderr=self.log,
             text=True,
             env=os.environ | QUIET_TENSORFLOW | (environment or {}),
+            start_new_session=True,  # Its own group: stop() reaches what it started.
         )
         self.pid = self.process.pid
 
@@ -53,14 +56,18 @@ class Started:
         tail = "\n".join(self.log_path.read_text().splitlines()[-5:])
         raise RuntimeError(f"{words}; its log {self.log_path} ends with:\n{tail}")
 
+    def signal_group(self, number):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)
+
     def stop(self):
-        self.process.terminate()
-        try:
+        self.signal_group(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process.stdout.close()
+        self.signal_group(signal.SIGKILL)  # LitServe leaves its workers behind.
+        self.process.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
         self.log.close()
 
 
@@ -78,7 +85,7 @@ class Peer(Started):
 
 
 class PythonPeer(Started):
-    """BentoML or LitServe with its default settings, one model."""
+    """BentoML or LitServe with its default settings and no access log, one model."""
 
     PATH = "/predict"
 
@@ -94,9 +101,10 @@ class PythonPeer(Started):
             "BENCH_MODEL": str(MODELS / model / "1"),
             "PYTHONDONTWRITEBYTECODE": "1",
             "BENTOML_DO_NOT_TRACK": "True",
+            "BENTOML_CONFIG_OPTIONS": "api_server.logging.access.enabled=false",
             "BENTOML_HOME": str(SCRATCH / "bentoml_home"),
         }
-        super().__init__(kind, command, environment)
+        super().__init__(kind, command, environment, reads_stdout=False)
         self.wait_until_it_answers()
 
     def wait_until_it_answers(self):

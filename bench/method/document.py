@@ -1,0 +1,96 @@
+# SPDX-FileCopyrightText: The tensord authors
+# SPDX-License-Identifier: Apache-2.0
+"""What of a run is checked in: a small summary, and the tables of docs/performance.md. Pure."""
+
+from method import machine
+from method.cases import ENGINE
+from method.table import markdown_table
+
+BEGIN = "<!-- made by ./run bench --full: begin -->"
+END = "<!-- made by ./run bench --full: end -->"
+ROW_KEYS = ("requests_per_second", "p50_us", "p99_us", "cpu_us_per_request", "failed")
+
+
+def rounded(value):
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def summary(document):
+    """The run without its rounds, processes and reasons."""
+    cases = {}
+    for case in document["cases"]:
+        rows = {}
+        for name, row in case["contestants"].items():
+            rows[name] = {key: rounded(row[key]) for key in ROW_KEYS}
+            rows[name]["ratios"] = {
+                word: [rounded(ratio[key]) for key in ("median", "low", "high")]
+                for word, ratio in row["ratios"].items()
+            }
+        cases[case["case"]] = {"turns": case["turns"], "contestants": rows}
+    kept = ("machine", "seconds", "rounds", "absent", "minutes")
+    return {key: document[key] for key in kept if key in document} | {"cases": cases}
+
+
+def interval(ratio):
+    return f"{ratio['median']:.2f} [{ratio['low']:.2f}, {ratio['high']:.2f}]" if ratio else ""
+
+
+def case_rows(case):
+    contestants = case["contestants"]
+    engine = contestants.get(ENGINE, {}).get("cpu_us_per_request")
+    rows = []
+    for name, row in contestants.items():
+        cpu = row["cpu_us_per_request"]
+        beyond = "" if None in (engine, cpu) or name == ENGINE else cpu - engine
+        ratios = [interval(row["ratios"].get(word)) for word in ("CPU", "rate", "p50")]
+        rows.append([name, row["requests_per_second"], row["p50_us"], row["p99_us"], cpu, beyond])
+        rows[-1] += ratios
+    return rows
+
+
+def curve_rows(found, at, key, scale):
+    columns = list(found["points"].values())
+    return [
+        [f"{points[0][at]:g}", *(p[key] * scale for p in points)]
+        for points in zip(*columns, strict=True)
+    ]
+
+
+def markdown(document):
+    """The tables, in the order of the run."""
+    arena = document["rounds"]
+    parts = [
+        f"Measured on: {machine.sentence(document['machine'])}. "
+        f"Rounds of {document['seconds']:g} s; {arena['turns_kept']} turns counted, "
+        f"{arena['turns_disturbed']} made again because others used the machine"
+        + ("." if arena["strict"] else "; disturbed rounds were counted, too."),
+    ]
+    header = ["", "req/s", "p50 µs", "p99 µs", "CPU µs", "beyond", "CPU ÷ tensord"]
+    header += ["rate ÷ tensord", "p50 ÷ tensord"]
+    for case in document["cases"]:
+        parts.append(f"**{case['case']}** ({case['turns']} turns)")
+        parts.append(markdown_table(header, case_rows(case)))
+    for name, reason in document.get("absent", {}).items():
+        parts.append(f"{name} was not measured: {reason}.")
+    curves = document.get("curves")
+    if curves:
+        names = list(curves["latency"]["points"])
+        parts.append(
+            f"**{curves['latency']['workload']}: p99 in ms at a load of so many times the weakest "
+            "server's capacity** (open loop, gRPC C++ client)"
+        )
+        rows = curve_rows(curves["latency"], "share", "p99_us", 1e-3)
+        parts.append(markdown_table(["load", *names], rows))
+        parts.append("**Goodput, % of the server's own capacity, deadline 100 ms** (open loop)")
+        rows = curve_rows(curves["overload"], "times", "goodput_share", 100)
+        parts.append(markdown_table(["times capacity", *names], rows))
+    return "\n\n".join(parts)
+
+
+def with_tables(text, document):
+    """The page with the part between its marks made anew."""
+    before, _, rest = text.partition(BEGIN)
+    _, mark, after = rest.partition(END)
+    if not mark:
+        raise ValueError(f"the page has no part between '{BEGIN}' and '{END}'")
+    return f"{before}{BEGIN}\n\n{markdown(document)}\n\n{END}{after}"
