@@ -10,6 +10,7 @@ find_package(spdlog REQUIRED)
 # By pkg-config: the CMake package would also ask for civetweb and curl, which core does not use.
 pkg_check_modules(PROMETHEUS REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 find_package(ZLIB REQUIRED)
+find_package(OpenSSL 3 REQUIRED)
 find_package(Threads REQUIRED)
 find_package(Boost REQUIRED)
 pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)

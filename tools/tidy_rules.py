@@ -16,7 +16,8 @@ EDGES = {
     "tensor": _GROUND,
     "obs": _GROUND,
     "loop": _GROUND,
-    "config": {"base", "tensor", "obs", "loop"},
+    "tls": _GROUND,
+    "config": {"base", "tensor", "obs", "loop", "tls"},
     "channel": _PURE,
     "wire": _PURE,
     "engine": {"base", "tensor", "channel"},
@@ -25,9 +26,10 @@ EDGES = {
     "fleet": _FRONT_SIDE | {"engine"},
     "models": _FRONT_SIDE | {"engine", "wire", "fleet"},
     "sched": _FRONT_SIDE | {"engine", "wire", "fleet", "models"},
-    "front": _FRONT_SIDE | {"engine", "wire", "fleet", "models", "sched"},
+    "front": _FRONT_SIDE | {"engine", "wire", "fleet", "models", "sched", "tls"},
     # serve takes the list of sockets that the supervisor left open.
-    "serve": _FRONT_SIDE | {"engine", "wire", "fleet", "models", "sched", "front", "supervisor"},
+    "serve": _FRONT_SIDE
+    | {"engine", "wire", "fleet", "models", "sched", "front", "supervisor", "tls"},
     # What `tensord check` finds without starting a server.
     "check": _FRONT_SIDE | {"engine", "models", "sched", "serve", "supervisor"},
     "bench": {"base", "tensor", "loop", "channel", "wire", "engine", "fleet"},
@@ -40,6 +42,7 @@ TEST_EDGES = {("supervisor", "serve")}
 FOREIGN = {
     r"tensorflow/(c|cc|core)/.*\.h$(?<!\.pb\.h)": ["src/engine/tensorflow/"],
     r"nghttp2/": ["src/front/", "src/bench/"],
+    r"openssl/": ["src/tls/", "src/front/tls_"],
     r"boost/": ["src/front/"],
     r"simdjson": ["src/wire/"],
     r"fast_float/": ["src/wire/"],

@@ -49,9 +49,16 @@ constexpr Option kOptions[] = {
      kOriginal, kWorks, "Answer Predict with tensor_content instead of typed value fields"},
     {"use_alts_credentials", kNetwork, &S::use_alts_credentials, kOriginal, kRefused,
      "Use Google ALTS for gRPC", "ALTS is not supported, and a port without it would be open"},
-    {"ssl_config_file", kNetwork, &S::ssl_config_file, kOriginal, kRefused,
-     "Text-format SSLConfig: TLS for gRPC",
-     "TLS is not supported yet, and a port without it would be open; end TLS in a proxy in front"},
+    {"ssl_config_file", kNetwork, &S::ssl_config_file, kOriginal, kWorks,
+     "Text-format SSLConfig (PEM texts): TLS for the gRPC port; read again when it changes"},
+    {"tls_certificate_file", kNetwork, &S::tls_certificate_file, kOurs, kWorks,
+     "PEM file with the server's certificate chain: TLS for both TCP ports (for gRPC, "
+     "--ssl_config_file goes first); read again when it changes"},
+    {"tls_key_file", kNetwork, &S::tls_key_file, kOurs, kWorks,
+     "PEM file with the private key of --tls_certificate_file"},
+    {"tls_client_ca_file", kNetwork, &S::tls_client_ca_file, kOurs, kWorks,
+     "PEM file with the authorities that sign clients: whoever has no certificate of theirs is "
+     "refused"},
 
     // What to serve.
     {"model_name", kModels, &S::model_name, kOriginal, kWorks,

@@ -25,6 +25,9 @@ struct ServerOptions {
   bool rest_api_enable_cors_support = false;
   bool use_alts_credentials = false;
   std::string ssl_config_file{};
+  std::string tls_certificate_file{};
+  std::string tls_key_file{};
+  std::string tls_client_ca_file{};
   bool enable_grpc_healthcheck_service = false;
   bool enable_profiler = true;
   bool enable_serialization_as_tensor_content = false;

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "config/text_proto.h"
+#include "config/tls_files.h"
 #include "tensord/model_settings.pb.h"
 #include "tensord/monitoring_config.pb.h"
 
@@ -130,6 +131,8 @@ absl::Status CheckFiles(const ServerOptions& options, Warnings* warnings) {
   ASSIGN_OR_RETURN(const Platforms platforms, LoadPlatforms(options, warnings));
   RETURN_IF_ERROR(LoadModels(options, platforms, warnings).status());
   RETURN_IF_ERROR(LoadMonitoring(options).status());
+  ASSIGN_OR_RETURN(const TlsPorts tls, LoadTls(options));
+  RETURN_IF_ERROR(CheckTls(tls));
   return LoadModelSettings(options).status();
 }
 

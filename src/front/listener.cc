@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "front/tls_stream.h"
 
 namespace tensord::front {
 namespace {
@@ -158,8 +159,14 @@ void Listener::OnAcceptError(int error) {
 }
 
 void Listener::Adopt(base::UniqueFd socket, std::string peer) {
-  connections_.push_back(
-      std::make_unique<Connection>(this, MakePlainStream(std::move(socket)), std::move(peer)));
+  std::unique_ptr<ByteStream> stream = options_.tls == nullptr
+                                           ? MakePlainStream(std::move(socket))
+                                           : MakeTlsStream(*options_.tls->Get(), std::move(socket));
+  if (stream == nullptr) {  // No memory for it: the newcomer sees its connection closed.
+    ++counts_.refused;
+    return;
+  }
+  connections_.push_back(std::make_unique<Connection>(this, std::move(stream), std::move(peer)));
   Connection* const connection = connections_.back().get();
   connection->place = std::prev(connections_.end());
   if (draining_) connection->StartDrain();

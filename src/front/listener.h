@@ -14,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "front/connection.h"
 #include "loop/event_loop.h"
+#include "tls/credentials.h"
 
 namespace tensord::front {
 
@@ -24,6 +25,7 @@ struct ListenerOptions {
   uint64_t inflated_bytes_max = limits::kInflatedBytesMax;
   base::ByteBudget* inflated_budget = nullptr;  // Null: the budget of all bodies.
   Http2Settings http2 = {};
+  const tls::CredentialsSlot* tls = nullptr;  // Null: plain bytes. Outlives the listener.
 };
 
 // Since the listener was made.

@@ -60,8 +60,9 @@ front::Http2Settings SettingsOf(const config::ChannelArguments& given) {
 
 }  // namespace
 
-Network::Network(loop::LoopSet* loops, front::ServerContext* context, uint64_t request_bytes_budget)
-    : loops_(loops), budget_(request_bytes_budget) {
+Network::Network(loop::LoopSet* loops, front::ServerContext* context, const TlsKeeper* tls,
+                 uint64_t request_bytes_budget)
+    : loops_(loops), tls_(tls), budget_(request_bytes_budget) {
   per_loop_.resize(static_cast<size_t>(loops->size()));
   for (int i = 0; i < loops->size(); ++i) {
     per_loop_[static_cast<size_t>(i)].router =
@@ -98,13 +99,14 @@ void Network::Open(const supervisor::FrontSockets& sockets, const config::Server
 }
 
 absl::Status Network::OpenLoop(int loop, const supervisor::LoopSockets& sockets, bool shared_port) {
-  RETURN_IF_ERROR(OpenOne(loop, sockets.grpc_fd, {.http1 = shared_port, .http2 = true}, grpc_));
-  RETURN_IF_ERROR(OpenOne(loop, sockets.rest_fd, {.http1 = true, .http2 = true}, {}));
-  return OpenOne(loop, sockets.unix_fd, {.http1 = false, .http2 = true}, grpc_);
+  RETURN_IF_ERROR(
+      OpenOne(loop, sockets.grpc_fd, {.http1 = shared_port, .http2 = true}, grpc_, tls_->grpc()));
+  RETURN_IF_ERROR(OpenOne(loop, sockets.rest_fd, {.http1 = true, .http2 = true}, {}, tls_->rest()));
+  return OpenOne(loop, sockets.unix_fd, {.http1 = false, .http2 = true}, grpc_, nullptr);
 }
 
 absl::Status Network::OpenOne(int loop, int fd, front::Protocols protocols,
-                              const front::Http2Settings& http2) {
+                              const front::Http2Settings& http2, const tls::CredentialsSlot* tls) {
   if (fd < 0) return absl::OkStatus();
   if (listen(fd, SOMAXCONN) != 0) {
     return absl::InternalError(base::Cat("listen: ", std::strerror(errno)));
@@ -116,6 +118,7 @@ absl::Status Network::OpenOne(int loop, int fd, front::Protocols protocols,
   options.protocols = protocols;
   options.connections_max = connections_max_;
   options.http2 = http2;
+  options.tls = tls;
   options.inflated_budget = &inflated_budget_;
   ASSIGN_OR_RETURN(std::unique_ptr<front::Listener> listener,
                    front::Listener::Create(&loops_->at(loop), std::move(copy), options,

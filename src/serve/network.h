@@ -14,16 +14,18 @@
 #include "front/handlers/router.h"
 #include "front/listener.h"
 #include "loop/loop_set.h"
+#include "serve/tls_keeper.h"
 #include "supervisor/front_sockets.h"
 
 namespace tensord::serve {
 
 // The network side of the front: on every loop its listeners and its router.
-// Threads: the control loop. Lifetime: loops and server context outlive it; destroy it once no loop
-// runs.
+// Threads: the control loop. Lifetime: loops, server context and TLS keeper outlive it; destroy it
+// once no loop runs.
 class Network {
  public:
-  Network(loop::LoopSet* loops, front::ServerContext* context, uint64_t request_bytes_budget);
+  Network(loop::LoopSet* loops, front::ServerContext* context, const TlsKeeper* tls,
+          uint64_t request_bytes_budget);
 
   // Takes the sockets over (and makes them listen, if they do not yet), on each loop its own.
   // `done` hears on the control loop: INTERNAL names what does not work.
@@ -51,9 +53,10 @@ class Network {
 
   absl::Status OpenLoop(int loop, const supervisor::LoopSockets& sockets, bool shared_port);
   absl::Status OpenOne(int loop, int fd, front::Protocols protocols,
-                       const front::Http2Settings& http2);
+                       const front::Http2Settings& http2, const tls::CredentialsSlot* tls);
 
   loop::LoopSet* const loops_;
+  const TlsKeeper* const tls_;
   base::ByteBudget budget_;
   base::ByteBudget inflated_budget_{limits::kInflatedBytesHeldMax};
   std::vector<PerLoop> per_loop_;

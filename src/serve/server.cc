@@ -86,7 +86,9 @@ absl::Status Server::Build() {
       },
       [this] { Finish(1); });
   fleet_ = std::make_unique<fleet::Fleet>(control, supervisor_.get(), LogWorkerLine);
-  network_ = std::make_unique<Network>(loops_.get(), &context_,
+  tls_ = std::make_unique<TlsKeeper>(options_, control, *file_thread_);
+  RETURN_IF_ERROR(tls_->Open());
+  network_ = std::make_unique<Network>(loops_.get(), &context_, tls_.get(),
                                        config::RequestBytesBudget(options_, memory_limit));
   host_ = std::make_unique<Host>(Host::Setup{.loops = loops_.get(),
                                              .fleet = fleet_.get(),
@@ -169,6 +171,7 @@ void Server::OnSupervisor(const channel::ControlRecord& record, base::UniqueFd d
   if (record.kind == channel::ControlKind::kDrain) return Drain();
   if (record.kind == channel::ControlKind::kReload) {
     if (access_log_ != nullptr) access_log_->Reopen();
+    tls_->Look();
     return ReloadFromFiles();
   }
   if (record.kind == channel::ControlKind::kPing) {

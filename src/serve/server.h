@@ -22,6 +22,7 @@
 #include "obs/request_metrics.h"
 #include "serve/host.h"
 #include "serve/network.h"
+#include "serve/tls_keeper.h"
 #include "supervisor/front_sockets.h"
 
 namespace tensord::serve {
@@ -85,6 +86,7 @@ class Server {
   std::unique_ptr<front::RequestLogs> request_logs_;
   std::unique_ptr<fleet::SupervisorClient> supervisor_;
   std::unique_ptr<fleet::Fleet> fleet_;
+  std::unique_ptr<TlsKeeper> tls_;
   std::unique_ptr<Network> network_;
   std::unique_ptr<Host> host_;
   std::unique_ptr<models::Scanner> scanner_;

@@ -27,14 +27,19 @@ SECONDS = 60.0  # Generous: a deadline of a test is never what it tests, unless 
 class GrpcClient:
     """The stock stubs, with the few lines that every user of them writes."""
 
-    def __init__(self, address, options=()):
+    def __init__(self, address, options=(), credentials=None):
         unlimited = [
             ("grpc.max_send_message_length", -1),
             ("grpc.max_receive_message_length", -1),
             # One connection each, so that a test knows what it talks through.
             ("grpc.use_local_subchannel_pool", 1),
         ]
-        self.channel = grpc.insecure_channel(address, options=[*unlimited, *options])
+        options = [*unlimited, *options]
+        self.channel = (
+            grpc.insecure_channel(address, options=options)
+            if credentials is None
+            else grpc.secure_channel(address, credentials, options=options)
+        )
         self.prediction = prediction_service_pb2_grpc.PredictionServiceStub(self.channel)
         self.models = model_service_pb2_grpc.ModelServiceStub(self.channel)
 

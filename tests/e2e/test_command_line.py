@@ -61,7 +61,6 @@ def test_starting_with_nothing_to_serve_says_what_to_give():
 @pytest.mark.parametrize(
     "flag",
     [
-        "--ssl_config_file=/x",
         "--use_alts_credentials",
         "--platform_config_file=/x",
         "--prefer_tflite_model",

@@ -1,0 +1,297 @@
+# SPDX-FileCopyrightText: The tensord authors
+# SPDX-License-Identifier: Apache-2.0
+"""TLS on both ports, with certificates of both sides, and their rotation under load."""
+
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+from pathlib import Path
+
+import grpc
+import numpy as np
+import pytest
+import requests
+from clients import SECONDS, GrpcClient, Load, error_of
+from local_server import eventually
+
+X = np.array([2.0], np.float32)
+KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+
+
+def openssl(*arguments):
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+class Authority:
+    """Signs what its folder is asked for."""
+
+    def __init__(self, folder):
+        folder.mkdir()
+        self.key, self.certificate = folder / "ca.key", folder / "ca.pem"
+        named = ["-subj", "/CN=authority", "-days", "2"]
+        openssl("req", "-x509", *KEY, *named, "-keyout", self.key, "-out", self.certificate)
+
+    def sign(self, path, name, *, days=1):
+        """path.key and path.pem, for 127.0.0.1 and localhost."""
+        key, request, certificate = (path.with_suffix(s) for s in (".key", ".csr", ".pem"))
+        extensions = path.with_suffix(".ext")
+        extensions.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        openssl("req", "-new", *KEY, "-subj", f"/CN={name}", "-keyout", key, "-out", request)
+        signer = ["-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial"]
+        what = ["-in", request, "-out", certificate, "-extfile", extensions]
+        openssl("x509", "-req", *what, *signer, "-days", days)
+        return Pair(key, certificate)
+
+
+class Pair:
+    def __init__(self, key, certificate):
+        self.key, self.certificate = key, certificate
+
+    def copy_to(self, other):
+        """Whole files take the old ones' places, as tools that rotate certificates do it."""
+        for ours, theirs in ((self.key, other.key), (self.certificate, other.certificate)):
+            fresh = theirs.with_suffix(".new")
+            shutil.copy(ours, fresh)
+            fresh.rename(theirs)
+
+    def ssl_config(self, ca=None):
+        def quoted(path):
+            return json.dumps(path.read_text())
+
+        lines = [f"server_key: {quoted(self.key)}", f"server_cert: {quoted(self.certificate)}"]
+        if ca is not None:
+            lines += [f"custom_ca: {quoted(ca)}", "client_verify: true"]
+        return "\n".join(lines)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("tls") / "ca")
+
+
+@pytest.fixture(scope="module")
+def stranger(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("tls") / "stranger")
+
+
+@pytest.fixture
+def pair(authority, tmp_path):
+    return authority.sign(tmp_path / "server", "server one")
+
+
+def trusting(authority, client=None):
+    return grpc.ssl_channel_credentials(
+        authority.certificate.read_bytes(),
+        client and client.key.read_bytes(),
+        client and client.certificate.read_bytes(),
+    )
+
+
+@pytest.fixture
+def create(servers, models):
+    return lambda **flags: servers.create(models={"half": models / "half"}, **flags)
+
+
+@pytest.fixture
+def start(create):
+    def start(**flags):
+        server = create(**flags).start()
+        up = "model half, version 3: LOADING -> AVAILABLE"
+        eventually(lambda: up in server.log(), "it loads")
+        eventually(lambda: "ready: gRPC" in server.log(), "its ports are open")
+        return server
+
+    return start
+
+
+def files(pair, ca=None):
+    flags = {"tls_certificate_file": pair.certificate, "tls_key_file": pair.key}
+    return flags if ca is None else flags | {"tls_client_ca_file": ca}
+
+
+def ask(server, credentials, model="half"):
+    client = GrpcClient(server.grpc, credentials=credentials)
+    try:
+        return client.predict(model, {"x": X}, timeout=20)["y"].tolist()
+    finally:
+        client.close()
+
+
+def refused(server, credentials):
+    error = error_of(lambda: ask(server, credentials))
+    assert error.code() == grpc.StatusCode.UNAVAILABLE, error
+    return error.details()
+
+
+def serial(server, authority, port=None, client=None):
+    """Of the certificate that new connections get."""
+    context = ssl.create_default_context(cafile=authority.certificate)
+    if client is not None:
+        context.load_cert_chain(client.certificate, client.key)
+    with (
+        socket.create_connection(("127.0.0.1", port or server.rest_port), timeout=20) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        return connection.getpeercert()["serialNumber"]
+
+
+# ---- gRPC by the original's file ---------------------------------------------
+
+
+def test_a_stock_client_trusts_the_authority_and_predicts(
+    start, authority, stranger, pair, tmp_path
+):
+    config = tmp_path / "ssl.config"
+    config.write_text(pair.ssl_config())
+    server = start(ssl_config_file=config)
+    assert ask(server, trusting(authority)) == [3.0]
+    refused(server, trusting(stranger))
+    # Nobody is served in plain on that port, and REST is as plain as the original's.
+    error = error_of(lambda: ask(server, None))
+    assert error.code() == grpc.StatusCode.UNAVAILABLE
+    assert requests.get(f"{server.rest}/v1/models/half", timeout=SECONDS).status_code == 200
+    assert "the REST port has no TLS" in server.log()
+
+
+def test_with_client_verify_only_known_clients_come_in(start, authority, stranger, pair, tmp_path):
+    config = tmp_path / "ssl.config"
+    config.write_text(pair.ssl_config(ca=authority.certificate))
+    server = start(ssl_config_file=config)
+    known = authority.sign(tmp_path / "client", "client")
+    assert ask(server, trusting(authority, known)) == [3.0]
+    refused(server, trusting(authority))
+    refused(server, trusting(authority, stranger.sign(tmp_path / "other", "client")))
+    refused(server, trusting(authority, authority.sign(tmp_path / "old", "client", days=-1)))
+    assert ask(server, trusting(authority, known)) == [3.0]
+
+
+# ---- Both ports by PEM files ---------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["--http1.1", "--http2"])
+def test_curl_asks_over_tls_in_both_versions_of_http(start, authority, pair, version):
+    server = start(**files(pair))
+    url = f"https://localhost:{server.rest_port}/v1/models/half:predict"
+    command = ["curl", "-sS", version, "--cacert", authority.certificate, url]
+    told = ["-d", '{"instances": [2.0]}', "-w", "%{http_version} %{http_code}"]
+    done = subprocess.run([*command, *told], capture_output=True, text=True, check=True)
+    body, version_of, code = done.stdout.rsplit("}", 1)[0] + "}", *done.stdout.split()[-2:]
+    assert json.loads(body) == {"predictions": [3.0]}
+    assert (version_of.removeprefix("}"), code) == (version.removeprefix("--http"), "200")
+
+
+def test_large_bodies_and_many_calls_go_through(start, authority, pair):
+    server = start(**files(pair))
+    session = requests.Session()
+    session.verify = str(authority.certificate)
+    url = f"https://127.0.0.1:{server.rest_port}/v1/models/half:predict"
+    many = list(range(200_000))
+    for body in ({"instances": many}, {"instances": [1.0]}, {"instances": many}):
+        answer = session.post(url, json=body, timeout=SECONDS)
+        assert answer.json()["predictions"] == [x / 2 + 2 for x in body["instances"]]
+    client = GrpcClient(server.grpc, credentials=trusting(authority))
+    large = np.arange(2_000_000, dtype=np.float32)
+    np.testing.assert_array_equal(client.predict("half", {"x": large})["y"], large / 2 + 2)
+    calls = [
+        client.prediction.Predict.future(client.predict_request("half", {"x": X}))
+        for _ in range(200)
+    ]
+    assert all(call.result(timeout=SECONDS) for call in calls)
+    client.close()
+
+
+def test_one_port_serves_both_protocols_over_tls(create, authority, pair):
+    server = create(**files(pair))
+    server.options["rest_api_port"] = server.rest_port = server.grpc_port
+    server.start()
+    eventually(lambda: "LOADING -> AVAILABLE" in server.log(), "it loads")
+    eventually(lambda: ask_or_none(server, authority) == [3.0], "it answers")
+    answer = requests.get(
+        f"https://127.0.0.1:{server.rest_port}/v1/models/half",
+        verify=str(authority.certificate),
+        timeout=SECONDS,
+    )
+    assert answer.status_code == 200
+
+
+def ask_or_none(server, authority):
+    try:
+        return ask(server, trusting(authority))
+    except grpc.RpcError:
+        return None
+
+
+def test_plain_http_on_a_tls_port_gets_no_answer_and_harms_nobody(start, authority, pair):
+    server = start(**files(pair))
+    for noise in (
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\x16\x03\x01\x00\x05hello",
+        b"\x00" * 500,
+    ):
+        with socket.create_connection(("127.0.0.1", server.rest_port), timeout=20) as plain:
+            plain.sendall(noise)
+            plain.shutdown(socket.SHUT_WR)
+            assert b"HTTP/1.1" not in plain.recv(4096)
+    assert ask(server, trusting(authority)) == [3.0]
+
+
+# ---- Rotation --------------------------------------------------------------------
+
+
+def test_a_rotated_certificate_is_served_while_old_connections_live_on(
+    start, authority, pair, tmp_path
+):
+    server = start(**files(pair))
+    before = serial(server, authority)
+    client = GrpcClient(server.grpc, credentials=trusting(authority))
+    with Load(lambda _turn: client.predict("half", {"x": X}), threads=2, pause=0.01) as load:
+        authority.sign(tmp_path / "next", "server two").copy_to(pair)
+        eventually(lambda: serial(server, authority) != before, "the new one is served", 60)
+        assert serial(server, authority, server.grpc_port) != before
+    assert load.failed == 0, load.errors[:5]
+    client.close()
+    assert "TLS for gRPC: CN = server two" in server.log()
+
+
+def test_a_broken_rotation_keeps_the_old_certificate_and_is_said_once(
+    start, authority, pair, tmp_path
+):
+    server = start(**files(pair))
+    before = serial(server, authority)
+    good = authority.sign(tmp_path / "good", "server two")
+    pair.key.write_text("no key at all")
+    server.process.send_signal(1)  # SIGHUP: look now.
+    eventually(lambda: "the certificates in use stay" in server.log(), "it is said")
+    server.process.send_signal(1)
+    assert serial(server, authority) == before
+    assert server.log().count("the certificates in use stay") == 1
+    good.copy_to(pair)
+    server.process.send_signal(1)
+    eventually(lambda: serial(server, authority) != before, "the good one is served", 60)
+
+
+# ---- Bad material ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "case", ["no file", "noise", "another key", "half a pair", "bad authority"]
+)
+def test_bad_material_ends_the_start_and_opens_no_port(create, authority, pair, tmp_path, case):
+    flags = files(pair)
+    if case == "no file":
+        flags["tls_key_file"] = tmp_path / "nothing"
+    elif case == "noise":
+        pair.certificate.write_text("noise")
+    elif case == "another key":
+        flags["tls_key_file"] = authority.sign(tmp_path / "other", "other").key
+    elif case == "half a pair":
+        del flags["tls_key_file"]
+    else:
+        flags["tls_client_ca_file"] = Path("/etc/hostname")
+    server = create(**flags).start()
+    assert server.process.wait(60) not in {0, None}
+    log = server.log()
+    assert "tls_" in log or "TLS" in log
+    assert "ready: gRPC" not in log
