@@ -103,7 +103,7 @@ BANS = [
     ),
     Ban(
         "new",
-        r"(?<!operator )(?<!WrapUnique\()(?<!>\()\bnew (?!\()[A-Za-z_:]"
+        r"(?<!operator )(?<!WrapUnique\()(?<!>\()(?<!Made\()\bnew (?!\()[A-Za-z_:]"
         r"|(?<!= )(?<!operator )\bdelete\b(?! *[;,)])|\b(malloc|calloc|realloc|free)\(",
         "use std::make_unique (a private constructor: std::unique_ptr<T>(new T)) or a container",
         ("src/front/body_buffer.",),  # realloc moves large blocks by their page tables.

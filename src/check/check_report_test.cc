@@ -41,12 +41,12 @@ class Folder {
 
 TEST(GatherFlags, ListsWhatDoesSomethingElseThanInTheOriginal) {
   Report report;
-  GatherFlags({.grpc_max_threads = 4, .ssl_config_file = "/x", .model_name = "m"}, &report);
+  GatherFlags({.grpc_max_threads = 4, .use_alts_credentials = true, .model_name = "m"}, &report);
   ASSERT_EQ(report.flags.size(), 2u);
   EXPECT_EQ(report.flags[0].name, "grpc_max_threads");
   EXPECT_EQ(report.flags[0].state, "not needed");
   EXPECT_EQ(report.flags[1].state, "refused");
-  EXPECT_THAT(report.flags[1].note, HasSubstr("proxy"));
+  EXPECT_THAT(report.flags[1].note, HasSubstr("ALTS"));
 }
 
 TEST(GatherPlatforms, SaysHowModelsAreBatched) {

@@ -61,8 +61,7 @@ TEST(CheckOptions, RefusesInTheOriginalsOrderAndWords) {
 }
 
 TEST(CheckOptions, RefusesWhatWouldChangeSafetyOrAnswers) {
-  for (const char* argument :
-       {"--use_alts_credentials", "--prefer_tflite_model"}) {
+  for (const char* argument : {"--use_alts_credentials", "--prefer_tflite_model"}) {
     const Outcome outcome = Check({argument});
     EXPECT_EQ(outcome.status.code(), absl::StatusCode::kInvalidArgument) << argument;
     EXPECT_THAT(std::string(base::Message(outcome.status)), HasSubstr(" is refused: ")) << argument;

@@ -121,10 +121,18 @@ absl::StatusOr<std::vector<ModelEntry>> ToModelEntries(const tfs::ModelServerCon
 }
 
 absl::StatusOr<std::vector<ModelEntry>> LoadModels(const ServerOptions& options,
-                                                   const Platforms& platforms, Warnings* warnings) {
+                                                   const Platforms& platforms, Warnings* warnings,
+                                                   Unset unset) {
   tfs::ModelServerConfig config;
   if (!options.model_config_file.empty()) {
     RETURN_IF_ERROR(ReadTextProto("model_config_file", options.model_config_file, &config));
+    if (config.config_case() == tfs::ModelServerConfig::CONFIG_NOT_SET) {
+      std::string text = base::Cat(options.model_config_file,
+                                   ": it is empty, so it names no model; to serve none on purpose, "
+                                   "write model_config_list {}");
+      if (unset == Unset::kError) return absl::InvalidArgumentError(text);
+      Warn(warnings, std::move(text));
+    }
   } else {
     tfs::ModelConfig* model = config.mutable_model_config_list()->add_config();
     model->set_name(options.model_name);

@@ -170,6 +170,9 @@ constexpr Option kOptions[] = {
     {"monitoring_config_file", kObservation, &S::monitoring_config_file, kOriginal, kWorks,
      "Text-format MonitoringConfig: turns the metrics page on and names its path; needs "
      "--rest_api_port"},
+    {"allow_request_logs_by_rpc", kObservation, &S::allow_request_logs_by_rpc, kOurs, kWorks,
+     "Let HandleReloadConfigRequest name request logs (logging_config) that no configuration file "
+     "names"},
     {"access_log", kObservation, &S::access_log, kOurs, kWorks,
      "Write a JSON line for each request to this file, or to stdout; it is opened anew on SIGHUP "
      "and when it was renamed; empty: no access log"},

@@ -81,6 +81,7 @@ struct ServerOptions {
 
   // Metrics and logs.
   std::string monitoring_config_file{};
+  bool allow_request_logs_by_rpc = false;
   std::string access_log{};
   std::string log_format = "text";  // text | json
   std::string log_level = "info";   // debug | info | warning | error

@@ -37,7 +37,10 @@ constexpr SettingHelp kHelp[] = {
      "The most that all workers of this model together may be estimated to need; a version that "
      "would exceed it waits or fails, as with the server's own limit"},
     {"run_timeout_ms", "Longest run of the model, whatever deadline the client set"},
-    {"batching.enabled", "False: every call runs alone, whatever the batching parameters say"},
+    {"batching.enabled",
+     "True: calls may share runs, whatever was found about the model; false: every call runs "
+     "alone, "
+     "whatever the batching parameters say; unset: calls share runs where that changes no answer"},
     {"batching.rows_max", "Most rows that tensord puts into one run by itself"},
     {"batching.timeout_micros", "How long a part-full batch waits for more; default: not at all"},
     {"warm_up_strict", "True: a recorded warm-up request that fails fails the load"},

@@ -50,9 +50,15 @@ struct ModelEntry {
   bool operator==(const ModelEntry&) const = default;
 };
 
+// What a file means that holds neither a list of models nor anything else.
+enum class Unset : uint8_t {
+  kNoModels,  // At a start: they come by RPC, or when the file is written.
+  kError,     // Later: it is being written, or its text was lost; nothing may be unloaded for it.
+};
 // In the order of the file; no name twice.
 absl::StatusOr<std::vector<ModelEntry>> LoadModels(const ServerOptions& options,
-                                                   const Platforms& platforms, Warnings* warnings);
+                                                   const Platforms& platforms, Warnings* warnings,
+                                                   Unset unset = Unset::kNoModels);
 // The same for a configuration that came over the network. An unset configuration is an empty list.
 // INVALID_ARGUMENT in the original's words.
 absl::StatusOr<std::vector<ModelEntry>> ToModelEntries(

@@ -25,6 +25,7 @@ enum Field : uint32_t {
   kWarmUpMicroseconds = 10,
   kWarmUpSource = 11,
   kBatchingParameters = 12,
+  kAlone = 13,  // Name and reason, each behind its tag.
 };
 
 // A worker's description is shown to people: nobody reads more, and a hostile one must not make the
@@ -50,6 +51,23 @@ absl::Status AddText(std::string_view what, std::string_view value, std::vector<
   return absl::OkStatus();
 }
 
+absl::Status AddAlone(std::string_view entry, ModelInfo* info) {
+  std::string_view name;
+  std::string_view reason;
+  base::WireReader reader(entry);
+  while (reader.Next()) {
+    if (reader.type() != base::WireType::kBytes) continue;
+    if (reader.field() == 1) name = reader.bytes();
+    if (reader.field() == 2) reason = reader.bytes();
+  }
+  if (!reader.ok()) return absl::InvalidArgumentError("a model's description is malformed");
+  if (entry.size() > kTextBytesMax || info->alone.size() >= kTextsMax) {
+    return TooMuch("reasons to run alone");
+  }
+  info->alone[std::string(name)] = reason;
+  return absl::OkStatus();
+}
+
 absl::Status SetBytesField(uint32_t field, std::string_view value, ModelInfo* info) {
   switch (field) {
     case kSignatureDefMap:
@@ -67,6 +85,8 @@ absl::Status SetBytesField(uint32_t field, std::string_view value, ModelInfo* in
       return AddText("warnings", value, &info->warnings);
     case kSandbox:
       return AddText("sandbox lines", value, &info->sandbox);
+    case kAlone:
+      return AddAlone(value, info);
     case kBatchingParameters:
       return SetText("batching parameters", value, &info->batching_parameters.emplace());
     default:
@@ -111,6 +131,12 @@ std::string Serialize(const ModelInfo& info) {
   base::AppendVarintField(kLoadMicroseconds, info.load_microseconds, &out);
   base::AppendVarintField(kWarmUpMicroseconds, info.warm_up_microseconds, &out);
   base::AppendBytesField(kWarmUpSource, info.warm_up_source, &out);
+  for (const auto& [name, reason] : info.alone) {
+    std::string entry;
+    base::AppendBytesField(1, name, &entry);
+    base::AppendBytesField(2, reason, &entry);
+    base::AppendBytesField(kAlone, entry, &out);
+  }
   if (info.batching_parameters) {
     base::AppendBytesField(kBatchingParameters, *info.batching_parameters, &out);
   }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,9 @@ struct ModelInfo {
   std::vector<std::string> devices;
   std::string
       stateful_reason;  // Empty: not stateful. Else e.g. "AssignAddVariableOp in signature incr".
+  // Why the runs of a signature should not be shared by requests unless an operator says so: by its
+  // name, for those where something stands against it.
+  std::map<std::string, std::string> alone;
   std::vector<std::string> warnings;  // E.g. a synthetic warm-up that failed, with its error.
   // Every sandbox layer and what a probe observed, e.g. "landlock: 14 rules, ABI 7",
   // "seccomp: not applied (EINVAL)".

@@ -26,7 +26,8 @@ struct IoResult {
   size_t bytes = 0;
 };
 
-// The bytes of one connection, below every protocol: a plain socket, or TLS (tls_stream.h). Never blocks.
+// The bytes of one connection, below every protocol: a plain socket, or TLS (tls_stream.h). Never
+// blocks.
 //
 // Threads: its connection's loop.
 class ByteStream {

@@ -34,6 +34,7 @@ struct RequestHead {
   std::vector<HeaderView> headers = {};
   absl::Time arrived = {};  // Monotonic, of the first byte.
   std::string peer = {};    // "127.0.0.1:40312", "unix"; for logs.
+  bool grpc_port = true;    // Whether the port takes gRPC calls.
 
   // The first value of that (lower-case) name.
   std::optional<std::string_view> Find(std::string_view name) const;

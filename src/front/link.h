@@ -26,6 +26,7 @@ struct Edge {
   uint64_t inflated_bytes_max = limits::kInflatedBytesMax;
   // For what compressed bodies become: a small budget, so that bombs cannot take the large one.
   base::ByteBudget* inflated_budget = nullptr;  // Null: `budget`.
+  bool grpc = true;                             // Takes gRPC calls.
   Http2Settings http2 = {};
 
   base::ByteBudget* ForInflated() const { return inflated_budget ? inflated_budget : budget; }

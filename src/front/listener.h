@@ -24,6 +24,7 @@ struct ListenerOptions {
   uint64_t body_bytes_max = limits::kBodyBytesMax;
   uint64_t inflated_bytes_max = limits::kInflatedBytesMax;
   base::ByteBudget* inflated_budget = nullptr;  // Null: the budget of all bodies.
+  bool grpc = true;                             // Takes gRPC calls, where it takes HTTP/2.
   Http2Settings http2 = {};
   const tls::CredentialsSlot* tls = nullptr;  // Null: plain bytes. Outlives the listener.
 };

@@ -46,7 +46,8 @@ struct VersionEntry {
   absl::Duration load_time;
   absl::Duration warm_up_time;
   uint32_t warm_up_runs = 0;
-  std::string warm_up_source;  // "records", "zeros", or empty: nothing ran.
+  std::vector<std::string> alone;  // Signatures whose calls share no runs unasked, and why.
+  std::string warm_up_source;      // "records", "zeros", or empty: nothing ran.
   // What the host gave with OnLoaded or SetHandle: its queue and workers for this generation. Stays
   // through deaths and restarts; gone from the snapshot when the generation is over, which is when
   // the host should answer what still waits in it. Shared because requests hold it meanwhile.

@@ -67,6 +67,9 @@ VersionEntry EntryOf(const VersionRecord& record) {
     entry.warm_up_time = absl::Microseconds(info.warm_up_microseconds);
     entry.warm_up_runs = info.warm_up_runs;
     entry.warm_up_source = info.warm_up_source;
+    for (const auto& [signature, reason] : info.alone) {
+      entry.alone.push_back(base::Cat(signature, ": ", reason));
+    }
   }
   return entry;
 }

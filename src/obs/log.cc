@@ -52,10 +52,33 @@ absl::Status ParseLevel(std::string_view word, Level* level) {
       base::Cat("log level '", word, "' is unknown; use debug, info, warning or error"));
 }
 
+namespace {
+
+// The character, in UTF-8, at the start of the text, if it is one that hides or turns what a
+// terminal shows: C1 controls, directional marks and overrides, line and paragraph separators. 0
+// for others.
+uint32_t Hiding(std::string_view text) {
+  const auto at = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (text.size() >= 2 && at(0) == 0xc2 && at(1) >= 0x80 && at(1) < 0xa0) return at(1);
+  if (text.size() < 3 || at(0) != 0xe2 || at(1) < 0x80 || at(1) > 0x81) return 0;
+  const uint32_t code = 0x2000 + (at(1) - 0x80u) * 64 + (at(2) & 0x3fu);
+  const bool hides = (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
+                     (code >= 0x2066 && code <= 0x2069);
+  return hides ? code : 0;
+}
+
+}  // namespace
+
 std::string Escape(std::string_view text) {
   std::string out;
   out.reserve(text.size());
-  for (const char c : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (const uint32_t hiding = Hiding(text.substr(i)); hiding != 0) {
+      out.append(fmt::format("\\u{:04x}", hiding));
+      i += hiding < 0x100 ? 1 : 2;
+      continue;
+    }
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       out.push_back('\\');

@@ -27,6 +27,16 @@ TEST(Log, ATextLineCannotBeForgedByItsValues) {
             "T warning front: a\\nb model=x\\u001b[31m\\\"y");
 }
 
+TEST(Log, CharactersThatHideOrTurnTextAreEscaped) {
+  EXPECT_EQ(Escape("a\xc2\x9b"
+                   "31m\xe2\x80\xae"
+                   "b\xe2\x81\xa6\xe2\x80\xa8"),
+            "a\\u009b31m\\u202eb\\u2066\\u2028");
+  // Letters, also next to those, stay.
+  EXPECT_EQ(Escape("\xc2\xa0\xc3\xa9\xe2\x82\xac\xe2\x80\x99\xe2\x81\xaf\xc2"),
+            "\xc2\xa0\xc3\xa9\xe2\x82\xac\xe2\x80\x99\xe2\x81\xaf\xc2");
+}
+
 TEST(Log, AJsonLineIsOneObject) {
   const LogOptions options{.json = true, .process = "front"};
   EXPECT_EQ(

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "loop/testing/fake_timers.h"
+#include "sched/signature_policy.h"
 #include "sched/testing/fake_worker.h"
 #include "sched/testing/sched_fixtures.h"
 #include "sched/version_queue.h"
@@ -355,6 +356,19 @@ TEST_F(BatchingTest, WithoutPaddingAnOddShapeRunsBesideItsNeighbours) {
   timers_.Advance(absl::Seconds(1));
   EXPECT_THAT(RunRows(), ElementsAre(1, 2, 1));
   for (int i = 1; i <= 4; ++i) EXPECT_TRUE(answers_[i].status.ok()) << i;
+}
+
+TEST(SignaturePolicy, RowsThatMayDependOnEachOtherShareRunsOnlyWhenAnOperatorAsks) {
+  const SignatureRows coupled{.inputs = 1, .open = SignatureRows::Open::kYes, .apart = false};
+  QueueOptions unasked;
+  EXPECT_FALSE(SignaturePolicy(unasked, coupled).batches());
+  EXPECT_TRUE(SignaturePolicy(unasked, {.inputs = 1, .open = SignatureRows::Open::kYes}).batches());
+  QueueOptions promised;
+  promised.rows_promised = true;
+  EXPECT_TRUE(SignaturePolicy(promised, coupled).batches());
+  QueueOptions asked;
+  asked.batching.emplace();
+  EXPECT_TRUE(SignaturePolicy(asked, coupled).batches());
 }
 
 }  // namespace

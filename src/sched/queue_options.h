@@ -41,6 +41,7 @@ struct SignatureRows {
   };
   size_t inputs = 0;
   Open open = Open::kNo;
+  bool apart = true;  // False: a request's rows may change what another's come to.
 };
 SignatureRows RowsOf(const tensor::Signature& signature);
 std::vector<SignatureRows> RowsOf(const tensor::SignatureList& signatures);
@@ -63,6 +64,7 @@ struct QueueOptions {
   // run of anything.
   bool stateful = false;
   std::optional<BatchingParameters> batching = {};  // Set: an operator asked for batching.
+  bool rows_promised = false;  // An operator says that rows do not depend on each other.
 
   int64_t rows_max = limits::kBatchRowsMax;  // 1 turns batching off.
   uint64_t bytes_max = limits::kBatchBytesMax;

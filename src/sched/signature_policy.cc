@@ -24,10 +24,12 @@ std::optional<int64_t> RowsSet(const QueueOptions& options) {
 
 SignaturePolicy::SignaturePolicy(const QueueOptions& options, SignatureRows signature)
     : options_(options) {
-  // Who asks for batching knows the model; by ourselves we batch only what says that it has rows.
+  // Who asks for batching knows the model; by ourselves we batch only what says that it has rows,
+  // and where these were found not to depend on each other.
+  const bool asked = options.batching.has_value() || options.rows_promised;
   const auto open =
       options.batching.has_value() ? SignatureRows::Open::kMaybe : SignatureRows::Open::kYes;
-  batches_ = signature.open >= open && !options.stateful &&
+  batches_ = signature.open >= open && (asked || signature.apart) && !options.stateful &&
              (options.rows_max > 1 || RowsSet(options).has_value());
 }
 

@@ -235,6 +235,7 @@ void PlanBatching(const config::PlatformSettings& platform, const config::ModelS
     set.batch_timeout = absl::Microseconds(*settings.batch_timeout_micros);
     options->batching = std::move(set);
   }
+  options->rows_promised = settings.batching_enabled.value_or(false);
   if (settings.batch_rows_max) options->rows_max = *settings.batch_rows_max;
   if (!settings.batching_enabled.value_or(true)) {
     options->rows_max = 1;

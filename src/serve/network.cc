@@ -101,12 +101,14 @@ void Network::Open(const supervisor::FrontSockets& sockets, const config::Server
 absl::Status Network::OpenLoop(int loop, const supervisor::LoopSockets& sockets, bool shared_port) {
   RETURN_IF_ERROR(
       OpenOne(loop, sockets.grpc_fd, {.http1 = shared_port, .http2 = true}, grpc_, tls_->grpc()));
-  RETURN_IF_ERROR(OpenOne(loop, sockets.rest_fd, {.http1 = true, .http2 = true}, {}, tls_->rest()));
+  RETURN_IF_ERROR(
+      OpenOne(loop, sockets.rest_fd, {.http1 = true, .http2 = true}, std::nullopt, tls_->rest()));
   return OpenOne(loop, sockets.unix_fd, {.http1 = false, .http2 = true}, grpc_, nullptr);
 }
 
 absl::Status Network::OpenOne(int loop, int fd, front::Protocols protocols,
-                              const front::Http2Settings& http2, const tls::CredentialsSlot* tls) {
+                              const std::optional<front::Http2Settings>& grpc,
+                              const tls::CredentialsSlot* tls) {
   if (fd < 0) return absl::OkStatus();
   if (listen(fd, SOMAXCONN) != 0) {
     return absl::InternalError(base::Cat("listen: ", std::strerror(errno)));
@@ -117,7 +119,8 @@ absl::Status Network::OpenOne(int loop, int fd, front::Protocols protocols,
   front::ListenerOptions options;
   options.protocols = protocols;
   options.connections_max = connections_max_;
-  options.http2 = http2;
+  options.grpc = grpc.has_value();
+  options.http2 = grpc.value_or(front::Http2Settings());
   options.tls = tls;
   options.inflated_budget = &inflated_budget_;
   ASSIGN_OR_RETURN(std::unique_ptr<front::Listener> listener,

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -52,8 +53,10 @@ class Network {
   };
 
   absl::Status OpenLoop(int loop, const supervisor::LoopSockets& sockets, bool shared_port);
+  // `grpc`: how gRPC is served there; nullopt: it is not.
   absl::Status OpenOne(int loop, int fd, front::Protocols protocols,
-                       const front::Http2Settings& http2, const tls::CredentialsSlot* tls);
+                       const std::optional<front::Http2Settings>& grpc,
+                       const tls::CredentialsSlot* tls);
 
   loop::LoopSet* const loops_;
   const TlsKeeper* const tls_;

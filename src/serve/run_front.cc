@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 
 #include "base/text.h"
@@ -14,6 +15,7 @@
 namespace tensord::serve {
 
 int RunFront(const config::ServerOptions& options, const supervisor::FrontSockets& sockets) {
+  signal(SIGHUP, SIG_IGN);  // For the supervisor; whoever signals by name means it.
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Create(options, sockets);
   if (!server.ok()) {
     obs::Error("cannot start: {}", base::Message(server.status()));

@@ -37,10 +37,10 @@ Server::Server(const config::ServerOptions& options, const supervisor::FrontSock
 
 Server::~Server() = default;
 
-absl::StatusOr<Server::Files> Server::ReadFiles() const {
+absl::StatusOr<Server::Files> Server::ReadFiles(config::Unset unset) const {
   config::Warnings warnings;
   Files files;
-  ASSIGN_OR_RETURN(files.models, config::LoadModels(options_, platforms_, &warnings));
+  ASSIGN_OR_RETURN(files.models, config::LoadModels(options_, platforms_, &warnings, unset));
   ASSIGN_OR_RETURN(files.settings, config::LoadModelSettings(options_));
   LogWarnings(warnings);
   return files;
@@ -56,13 +56,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const config::ServerOptio
 absl::Status Server::Build() {
   // The supervisor has logged what there is to warn of.
   ASSIGN_OR_RETURN(platforms_, config::LoadPlatforms(options_, nullptr));
-  ASSIGN_OR_RETURN(first_, ReadFiles());
+  ASSIGN_OR_RETURN(first_, ReadFiles(config::Unset::kNoModels));
   ASSIGN_OR_RETURN(monitoring_, config::LoadMonitoring(options_));
   machine_ = {.cpus = config::CpuBudget(), .root = geteuid() == 0};
   const uint64_t memory_limit = config::MemoryLimit(options_, config::MemoryBudget());
 
   ASSIGN_OR_RETURN(loops_, loop::LoopSet::Create(static_cast<int>(sockets_.loops.size())));
   ASSIGN_OR_RETURN(file_thread_, loop::LoopThread::Start());
+  ASSIGN_OR_RETURN(long_work_, loop::LoopThread::Start());
+  context_.long_work = long_work_.get();
   RETURN_IF_ERROR(OpenLogs());
   loop::EventLoop& control = loops_->control();
   context_.options = &options_;
@@ -123,7 +125,7 @@ absl::Status Server::OpenLogs() {
 
 int Server::Run() {
   loop::PostOrDie(loops_->control(), [this] {
-    SetModels(std::move(first_), absl::InfiniteFuture(), [](const absl::Status& status) {
+    SetFromFiles(std::move(first_), [](const absl::Status& status) {
       if (!status.ok()) obs::Warn("{}", base::Message(status));
     });
     if (sockets_.listen_when_loaded) {
@@ -182,6 +184,14 @@ void Server::OnSupervisor(const channel::ControlRecord& record, base::UniqueFd d
   fleet_->OnSupervisor(record, std::move(descriptor));
 }
 
+void Server::SetFromFiles(Files files, std::function<void(absl::Status)> done) {
+  log_prefixes_.clear();
+  for (const config::ModelEntry& model : files.models) {
+    if (model.logging) log_prefixes_.insert(model.logging->filename_prefix);
+  }
+  SetModels(std::move(files), absl::InfiniteFuture(), std::move(done));
+}
+
 void Server::SetModels(Files files, absl::Time deadline, std::function<void(absl::Status)> done) {
   std::vector<models::ModelConfig> models = PlanModels(files.models, files.settings, platforms_);
   // Settings, logs and list hold together or not at all.
@@ -199,12 +209,12 @@ void Server::SetModels(Files files, absl::Time deadline, std::function<void(absl
 void Server::ReloadFromFiles() {
   obs::Info("reading the model configuration again");
   const bool posted = file_thread_->Run([this] {
-    absl::StatusOr<Files> files = ReadFiles();
+    absl::StatusOr<Files> files = ReadFiles(config::Unset::kError);
     loop::PostOrDie(loops_->control(), [this, files = std::move(files)]() mutable {
       if (!files.ok()) {
         return obs::Error("the configuration stays as it is: {}", base::Message(files.status()));
       }
-      SetModels(*std::move(files), absl::InfiniteFuture(), [](const absl::Status& status) {
+      SetFromFiles(*std::move(files), [](const absl::Status& status) {
         if (status.ok()) return obs::Info("the new configuration holds");
         obs::Error("reload: {}", base::Message(status));
       });
@@ -220,6 +230,20 @@ void Server::PollFiles() {
     ReloadFromFiles();
     PollFiles();
   });
+}
+
+// Whoever reaches the port may reload; where this machine's files lie is for its operator to say.
+absl::Status Server::MayLog(const std::vector<config::ModelEntry>& models) const {
+  if (options_.allow_request_logs_by_rpc) return absl::OkStatus();
+  for (const config::ModelEntry& model : models) {
+    if (!model.logging || log_prefixes_.contains(model.logging->filename_prefix)) continue;
+    return absl::InvalidArgumentError(base::Cat(
+        "Model ", model.name, " has a logging_config with filename_prefix \"",
+        model.logging->filename_prefix,
+        "\", which no configuration file of this server names; name it in --model_config_file, or "
+        "start the server with --allow_request_logs_by_rpc"));
+  }
+  return absl::OkStatus();
 }
 
 void Server::ReloadFromClient(std::string config, absl::Time deadline, loop::EventLoop& caller,
@@ -238,6 +262,7 @@ void Server::ReloadFromClient(std::string config, absl::Time deadline, loop::Eve
       config::ToModelEntries(proto, platforms_, &warnings);
   LogWarnings(warnings);
   if (!models.ok()) return reply(models.status());
+  if (absl::Status allowed = MayLog(*models); !allowed.ok()) return reply(allowed);
   SetModels({.models = *std::move(models), .settings = host_->settings()}, deadline, reply);
 }
 

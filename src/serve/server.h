@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,14 +52,16 @@ class Server {
 
   absl::Status Build();
   absl::Status OpenLogs();
-  absl::StatusOr<Files> ReadFiles() const;
+  absl::StatusOr<Files> ReadFiles(config::Unset unset) const;
 
   void OnSupervisor(const channel::ControlRecord& record, base::UniqueFd descriptor);
   void OpenNetwork();
   void WhenStarted();
+  void SetFromFiles(Files files, std::function<void(absl::Status)> done);
   void SetModels(Files files, absl::Time deadline, std::function<void(absl::Status)> done);
   void ReloadFromFiles();
   void PollFiles();
+  absl::Status MayLog(const std::vector<config::ModelEntry>& models) const;
   void ReloadFromClient(std::string config, absl::Time deadline, loop::EventLoop& caller,
                         std::function<void(absl::Status)> done);
   void SendMetricsPage(std::shared_ptr<front::Exchange> exchange);
@@ -70,6 +73,7 @@ class Server {
   const supervisor::FrontSockets sockets_;
   config::Platforms platforms_;  // Constant from Build on.
   Files first_;
+  std::set<std::string> log_prefixes_;  // That files have named.
   config::Monitoring monitoring_;
   Machine machine_;
   int exit_code_ = 0;
@@ -81,6 +85,7 @@ class Server {
   front::ServerContext context_;
   std::unique_ptr<loop::LoopSet> loops_;
   std::unique_ptr<loop::LoopThread> file_thread_;
+  std::unique_ptr<loop::LoopThread> long_work_;
   std::unique_ptr<front::AccessLog> access_log_;  // Null: off.
   std::unique_ptr<front::RecordWriter> record_writer_;
   std::unique_ptr<front::RequestLogs> request_logs_;

@@ -35,6 +35,9 @@ absl::StatusOr<VersionHome::Version*> VersionHome::MakeVersion(const VersionId& 
                                                                VersionSetup setup) {
   ASSIGN_OR_RETURN(tensor::SignatureList signatures, wire::ParseSignatures(info.signature_def_map));
   setup.queue.signatures = sched::RowsOf(signatures);
+  for (size_t i = 0; i < signatures.size(); ++i) {
+    setup.queue.signatures[i].apart = !info.alone.contains(signatures[i].name);
+  }
   setup.queue.stateful = !info.stateful_reason.empty();
   std::shared_ptr<obs::VersionMetrics> metrics = setup.metrics->Version(id.model, id.version);
   const std::vector<bool> batched = BatchedByOperator(setup.queue);

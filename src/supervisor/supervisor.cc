@@ -324,7 +324,8 @@ absl::StatusOr<base::UniqueFd> TakeSignals() {
   if (!fd.valid()) return KernelError("signalfd");
   signal(SIGCHLD,
          SIG_DFL);  // Whoever started us may have ignored it: then nothing could be reaped.
-  signal(SIGPIPE, SIG_IGN);  // Likewise in the processes we start: a closed log must kill nobody.
+  // Likewise in the processes we start: a closed or full log must kill nobody.
+  for (const int signal_number : {SIGPIPE, SIGXFSZ}) signal(signal_number, SIG_IGN);
   return fd;
 }
 

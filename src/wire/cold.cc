@@ -158,6 +158,7 @@ void PrintDetails(const VersionDetails& version, PrettyWriter* writer) {
   PrintText("stateful", ToUtf8(version.stateful_reason), writer);
   PrintTexts("sandbox", version.sandbox, writer);
   PrintTexts("warnings", version.warnings, writer);
+  PrintTexts("runs_alone", version.alone, writer);
   PrintText("warm_up", version.warm_up_source, writer);
   PrintNumber("warm_up_runs", version.warm_up_runs, writer);
   PrintNumber("warm_up_milliseconds", version.warm_up_milliseconds, writer);

@@ -68,7 +68,8 @@ struct VersionDetails {
   std::string stateful_reason = {};  // Empty: not stateful.
   std::vector<std::string> sandbox = {};
   std::vector<std::string> warnings = {};
-  std::string warm_up_source = {};  // Empty: nothing ran.
+  std::vector<std::string> alone = {};  // Signatures whose calls share no runs unasked, and why.
+  std::string warm_up_source = {};      // Empty: nothing ran.
   int64_t warm_up_runs = 0;
   int64_t warm_up_milliseconds = 0;
   int64_t replicas = 0;

@@ -22,6 +22,7 @@
 #include "worker/completion_batch.h"
 #include "worker/last_words.h"
 #include "worker/memory_use.h"
+#include "worker/row_probe.h"
 #include "worker/side_file.h"
 #include "worker/warm_up.h"
 
@@ -128,18 +129,32 @@ absl::Status Loop::Load(const channel::LoadRecord& record) {
   info.load_microseconds = Microseconds(loaded - begun);
   if (record.synthetic_warm_up && model_->stateful_reason().empty()) {
     WarmUpReport report = WarmUp(*model_, record.warm_up_rows, clock_);
+    RETURN_IF_ERROR(report.broken);
     info.warm_up_microseconds = Microseconds(clock_.Now() - loaded);
     info.warm_up_runs = report.runs;
     if (report.runs > 0) info.warm_up_source = "zeros";
     std::ranges::move(report.warnings, std::back_inserter(info.warnings));
     warm_up_inputs_ = std::move(report.kept);
   }
+  ProbeRows(record.synthetic_warm_up, &info);
   // What loading and optimising left behind: up to half of a model's memory.
   malloc_trim(0);
   for (std::string& line : confinement_->AfterLoad()) sandbox_.push_back(std::move(line));
   info.sandbox = sandbox_;
   info.private_bytes = PrivateBytes();
   return SendDescription(std::move(info));
+}
+
+// Requests share runs of their own accord only where that was found to change no answer.
+void Loop::ProbeRows(bool allowed, engine::ModelInfo* info) {
+  if (!model_->stateful_reason().empty()) return;  // Never shared.
+  for (size_t i = 0; i < model_->signatures().size(); ++i) {
+    const std::string& name = model_->signatures()[i].name;
+    if (name.starts_with("__saved_model_") || info->alone.contains(name)) continue;
+    std::string why = allowed ? WhyRowsDepend(*model_, i, &warm_up_inputs_)
+                              : "there was no warm-up with made-up inputs to find out";
+    if (!why.empty()) info->alone[name] = std::move(why);
+  }
 }
 
 absl::Status Loop::SendDescription(engine::ModelInfo info) {

@@ -57,6 +57,7 @@ class Loop {
 
   void LoadAndExecute(const channel::LoadRecord& record);
   absl::Status Load(const channel::LoadRecord& record);
+  void ProbeRows(bool allowed, engine::ModelInfo* info);
   absl::Status SendDescription(engine::ModelInfo info);
   void Execute();
   void Finish(ExitCode code);

@@ -4,11 +4,13 @@
 #include "worker/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -58,6 +60,14 @@ absl::StatusOr<Loop::Ends> TakeEnds(ProcessParts* parts) {
                     .incarnation = parts->incarnation};
 }
 
+// When the machine runs out of memory, a worker goes: it is started again, and the others serve on.
+// Best effort: without /proc nothing is lost but this.
+void OfferForMemory() {
+  const base::UniqueFd file(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  constexpr std::string_view kRatherThanOthers = "500";
+  if (file.valid()) (void)!write(file.get(), kRatherThanOthers.data(), kRatherThanOthers.size());
+}
+
 }  // namespace
 
 void RunWorkerProcess(const engine::Runtime& runtime, ProcessParts parts) {
@@ -66,6 +76,7 @@ void RunWorkerProcess(const engine::Runtime& runtime, ProcessParts parts) {
     std::fprintf(stderr, "tensord-worker: %s\n", std::string(base::Message(ends.status())).c_str());
     _exit(static_cast<int>(ExitCode::kProtocolBroken));
   }
+  OfferForMemory();
   // What a model prints to stdout must not stay in a buffer that _exit drops.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   SpeakLastWords(kChannelFd, parts.incarnation);

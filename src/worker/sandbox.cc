@@ -6,14 +6,17 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
 #include <string_view>
 
 #include "base/text.h"
 #include "worker/landlock.h"
+#include "worker/linked_files.h"
 #include "worker/privileges.h"
 #include "worker/probe.h"
 #include "worker/syscall_filter.h"
@@ -87,7 +90,13 @@ std::vector<std::string> Sandbox::BeforeLoad(const channel::LoadRecord& record) 
     lines.push_back(ForbidNewPrivileges());
     lines.push_back(BecomeUser(record.sandbox_user));
     lines.push_back(LimitResources());
-    lines.push_back(RestrictFiles(ReadablePlaces(parts_.runtime_directory, record)));
+    std::vector<std::string> places = ReadablePlaces(parts_.runtime_directory, record);
+    LinkedFiles linked = FindLinkedFiles(record.directory);
+    std::ranges::move(linked.places, std::back_inserter(places));
+    lines.push_back(RestrictFiles(places));
+    for (const std::string& refused : linked.refused) {
+      lines.push_back(base::Cat("links: NOT followed: ", refused));
+    }
   } else {
     lines.emplace_back("sandbox: off, because the operator said so");
   }

@@ -81,6 +81,14 @@ absl::Status RunZeros(engine::Model& model, size_t signature,
   return result->status();
 }
 
+// The runtime loads a model without its variables when variables.index is not there, and says so in
+// its first run.
+bool LacksVariables(const absl::Status& status) {
+  const std::string_view text = base::Message(status);
+  return text.find("Could not find variable") != std::string_view::npos ||
+         text.find("uninitialized") != std::string_view::npos;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<tensor::Shape>> WarmUpShapes(const tensor::Signature& signature,
@@ -120,6 +128,12 @@ WarmUpReport WarmUp(engine::Model& model, std::span<const int64_t> rows, const b
         ++report.runs;
       }
       if (status.ok()) continue;
+      if (LacksVariables(status)) {
+        report.broken = absl::FailedPreconditionError(
+            base::Cat("its variables were not loaded (is variables/ complete?): signature '",
+                      signature.name, "': ", base::Message(status)));
+        return report;
+      }
       report.warnings.push_back(base::Cat("warm-up of signature '", signature.name, "' with ",
                                           count, " rows of zeros: ", base::Message(status)));
       break;

@@ -26,6 +26,7 @@ absl::StatusOr<std::vector<tensor::Shape>> WarmUpShapes(const tensor::Signature&
 struct WarmUpReport {
   uint32_t runs = 0;
   std::vector<std::string> warnings;
+  absl::Status broken;               // Not OK: no run of this model can work.
   std::vector<tensor::Tensor> kept;  // Inputs that the runtime still reads: keep them, too.
 };
 

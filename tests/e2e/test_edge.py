@@ -352,3 +352,13 @@ def test_a_client_that_waits_for_100_continue_gets_it(server):
     # The body was there already, so there was nothing to continue.
     assert line.startswith((b"HTTP/1.1 200", b"HTTP/1.1 100"))
     assert b"3.0" in rest
+
+
+def test_the_rest_port_takes_no_grpc_call(server):
+    """Who may reach that port may ask models, and not change which are served."""
+    client = GrpcClient(f"127.0.0.1:{server.rest_port}")
+    for call in (lambda: client.status("half"), lambda: client.reload("model_config_list {}")):
+        error = error_of(call)
+        assert error.code() == grpc.StatusCode.UNIMPLEMENTED
+        assert "REST port" in error.details()
+    client.close()

@@ -67,6 +67,7 @@ def test_an_op_library_that_is_none_is_named(servers, models, tmp_path, grpc_cli
     eventually(lambda: set(client.states("half").values()) == {"END"}, "half has failed")
     (status, *_) = client.status("half")
     assert str(broken) in status.status.error_message
+    eventually(lambda: client.states("two_in") == {1: "AVAILABLE"}, "the other model serves")
     assert client.predict("two_in", {"a": X, "b": X})["sum"].tolist() == [4.0]
 
 
@@ -154,3 +155,18 @@ def test_signatures_that_no_client_can_call_are_said_at_load_and_the_others_serv
         )
         assert error.code() == CODE.INVALID_ARGUMENT
     assert client.states("composite") == {1: "AVAILABLE"}
+
+
+def test_a_version_of_links_into_a_store_is_loaded(servers, models, tmp_path, grpc_client):
+    """As DVC, build systems and content caches publish: each file once, and links to it."""
+    store, version = tmp_path / "store", tmp_path / "half" / "3"
+    source = models / "half" / "3"
+    store.mkdir()
+    for number, file in enumerate(f for f in source.rglob("*") if f.is_file()):
+        kept = store / f"blob{number}"
+        shutil.copy(file, kept)
+        link = version / file.relative_to(source)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(kept)
+    client = grpc_client(servers.start(models={"half": version.parent}))
+    assert client.predict("half", {"x": np.array([2.0], np.float32)})["y"].tolist() == [3.0]

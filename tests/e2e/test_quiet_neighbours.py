@@ -4,10 +4,11 @@
 
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from clients import GrpcClient, Load
+from clients import GrpcClient, Load, RestClient
 from local_server import eventually, model_config
 
 X = np.array([2.0, 4.0], np.float32)
@@ -71,3 +72,44 @@ def test_loading_swapping_and_unloading_next_door_fails_and_delays_nobody(
     bound = 20 * np.median(quiet) + 0.1
     for phase in slow:
         assert not phase or np.percentile(phase, 90) < bound, (bound, sorted(phase)[-10:])
+
+
+def asked_meanwhile(server, work):
+    """How many times the server said that it lives while `work` was under way."""
+    probe = RestClient(server.rest)
+    with ThreadPoolExecutor(1) as pool:
+        going = pool.submit(work)
+        count = 0
+        while not going.done():
+            assert probe.get("/livez").status_code == 200
+            count += 1
+        going.result()
+    probe.close()
+    return count
+
+
+def test_a_large_json_answer_keeps_nobody_waiting(servers, models):
+    server = servers.start(models={"fill": models / "fill"})
+    client = RestClient(server.rest)
+
+    def ask():
+        body = {"signature_name": "serving_default", "inputs": {"dims": [1000, 8000]}}
+        assert len(client.predict("fill", body).content) > 16_000_000
+
+    # Printed on the loop, it would be a handful.
+    assert asked_meanwhile(server, ask) > 20
+    client.close()
+
+
+def test_a_large_json_request_keeps_nobody_waiting(servers, models):
+    server = servers.start(models={"half": models / "half"})
+    client = RestClient(server.rest)
+    body = b'{"instances": [' + b", ".join(b"%d.25" % (i % 1000) for i in range(4_000_000)) + b"]}"
+
+    def ask():
+        answer = client.post("/v1/models/half:predict", body)
+        assert answer.status_code == 200
+        assert answer.content.count(b",") == 3_999_999
+
+    assert asked_meanwhile(server, ask) > 20
+    client.close()

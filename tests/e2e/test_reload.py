@@ -130,6 +130,17 @@ def test_sighup_reads_the_file_again(server, client, models):
     assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
 
 
+@pytest.mark.parametrize("text", ["", "# nothing\n"])
+def test_an_empty_file_unloads_nothing_and_an_empty_list_does(server, client, text):
+    server.config_path.write_text(text)
+    server.signal(signal.SIGHUP)
+    eventually(lambda: "it names no model" in server.log(), "the log says so")
+    assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
+    server.config_path.write_text("model_config_list {}")
+    server.signal(signal.SIGHUP)
+    eventually(lambda: "AVAILABLE" not in client.states("half").values(), "it is unloaded")
+
+
 def test_sighup_with_a_broken_file_changes_nothing_and_says_so(server, client):
     server.config_path.write_text("model_config_list { nonsense")
     server.signal(signal.SIGHUP)

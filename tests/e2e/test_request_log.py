@@ -46,7 +46,7 @@ def folder(tmp_path):
 @pytest.fixture
 def server(servers, models, folder):
     return servers.start(
-        models={"half": (models / "half", logged(folder / "half")), "two_in": models / "two_in"}
+        models={"half": (models / "half", logged(folder / "half")), "two_in": models / "two_in"},
     )
 
 
@@ -102,7 +102,7 @@ def test_a_part_of_the_calls_is_drawn(servers, models, folder, grpc_client):
 
 
 def test_a_reload_turns_it_on_and_off(servers, models, folder, grpc_client):
-    server = servers.start(models={"half": models / "half"})
+    server = servers.start(models={"half": models / "half"}, allow_request_logs_by_rpc="true")
     client = grpc_client(server)
     client.predict("half", {"x": ONE})
     client.reload(model_config({"half": (models / "half", logged(folder / "half"))}))
@@ -111,6 +111,17 @@ def test_a_reload_turns_it_on_and_off(servers, models, folder, grpc_client):
     client.predict("half", {"x": ONE})
     assert server.stop() == 0
     assert len(read(folder)) == 1
+
+
+def test_a_reload_by_rpc_names_no_new_places(server, models, folder, grpc_client):
+    """Whoever reaches the port may not have the server write where he likes."""
+    client = grpc_client(server)
+    elsewhere = model_config({"half": (models / "half", logged(folder / "elsewhere"))})
+    error = error_of(lambda: client.reload(elsewhere))
+    assert error.code().name == "INVALID_ARGUMENT"
+    assert "--allow_request_logs_by_rpc" in error.details()
+    client.reload(model_config({"half": (models / "half", logged(folder / "half", rate=0.5))}))
+    assert not list(folder.glob("elsewhere*"))
 
 
 def test_a_folder_that_is_not_there_stops_no_call_and_is_counted(

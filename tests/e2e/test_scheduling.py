@@ -136,6 +136,32 @@ def test_requests_of_other_shapes_do_not_spoil_each_other(servers, models):
     client.close()
 
 
+COUPLED = {
+    "sorted": np.sort,
+    "centred": lambda x: x - x.mean(),
+    "share": lambda x: np.exp(x - x.max()) / np.exp(x - x.max()).sum(),
+    "positive": lambda x: x * 0 if (x > 100).any() else x,
+    "apart": lambda x: x / 2 + 2,
+}
+
+
+@pytest.mark.parametrize("signature", COUPLED)
+def test_unasked_no_request_changes_what_another_gets(servers, models, signature):
+    """Requests that wait while the model is busy share runs only where rows do not mix."""
+    server = servers.start(models={"coupled": models / "coupled"})
+    client = GrpcClient(server.grpc)
+    inputs = [np.arange(i, i + 1 + i % 3, dtype=np.float32) for i in range(95, 105)] * 20
+    requests = [client.predict_request("coupled", {"x": x}, signature=signature) for x in inputs]
+    calls = [client.prediction.Predict.future(request, timeout=60) for request in requests]
+    for x, call in zip(inputs, calls, strict=True):
+        got = np.array(call.result().outputs["y"].float_val, np.float32)
+        np.testing.assert_allclose(got, COUPLED[signature](x), rtol=1e-5)
+    client.close()
+    (version,) = RestClient(server.rest).get("/v1/models").json()["models"][0]["details"]
+    alone = [line.split(":")[0] for line in version["runs_alone"]]
+    assert (signature in alone) == (signature != "apart"), version
+
+
 def test_outputs_that_cannot_be_split_are_right_under_load(servers, models):
     """const_out and scalar_out may not be batched: the server must find that out itself."""
     server = servers.start(models={n: models / n for n in ("const_out", "scalar_out")})

@@ -118,6 +118,26 @@ def test_a_version_that_arrives_in_pieces_is_never_served_half(servers, models, 
     assert load.failed == 0, load.errors[:5]
 
 
+def test_a_version_whose_variables_never_come_takes_nobodys_place(
+    servers, models, half, grpc_client
+):
+    """It is tried in the end, since a graph may do without; its first run tells that it cannot."""
+    server = servers.start(models={"half": half}, max_num_load_retries=0)
+    client = grpc_client(server)
+    target = half / "2"
+    with half_under_load(client, {3.0, 4.0}) as load:
+        target.mkdir()
+        shutil.copy(models / "half/2/saved_model.pb", target)
+        eventually(lambda: client.states("half").get(2) == "END", "it was tried and failed", 60)
+        assert client.states("half")[1] == "AVAILABLE"
+        (status,) = client.status("half", version=2)
+        assert "variables" in status.status.error_message
+        # What comes late is as good as what comes early.
+        shutil.copytree(models / "half/2/variables", target / "variables")
+        states_become(client, {2: "AVAILABLE", 1: "END"}, seconds=60)
+    assert load.failed == 0, load.errors[:5]
+
+
 def test_a_broken_version_says_why_and_the_old_one_serves_on(servers, half, grpc_client):
     server = servers.start(
         models={"half": half}, max_num_load_retries=1, load_retry_interval_micros=100000

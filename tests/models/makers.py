@@ -342,6 +342,24 @@ def seqsum(path):
     one(path, function, tf.TensorSpec([None, None], tf.float32, "x"))
 
 
+def coupled(path):
+    functions = {
+        "sorted": tf.sort,
+        "centred": lambda x: x - tf.reduce_mean(x),
+        "share": tf.nn.softmax,
+        "positive": lambda x: tf.cond(tf.reduce_any(x > 100), lambda: x * 0, lambda: x),
+        "apart": lambda x: x / 2 + 2,
+    }
+
+    def answering(function):
+        return tf.function(lambda x: {"y": function(x)}, input_signature=[vector(tf.float32, "x")])
+
+    module = tf.Module()
+    signatures = {name: answering(function) for name, function in functions.items()}
+    module.kept = list(signatures.values())
+    tf.saved_model.save(module, str(path / "1"), signatures=signatures)
+
+
 def rank2(path):
     weights = np.arange(6, dtype=np.float32).reshape(3, 2)
     one(path, lambda x: {"y": tf.matmul(x, weights)}, tf.TensorSpec([None, 3], tf.float32, "x"))
@@ -542,6 +560,7 @@ MAKERS = {
         const_out,
         scalar_out,
         seqsum,
+        coupled,
         rank2,
         examples,
         defaults,

@@ -16,6 +16,7 @@ MODELS = [
     "const_out",  # An output without the batch dim.
     "scalar_out",  # An output of rank 0.
     "seqsum",  # Row sums and means, where padding would show.
+    "coupled",  # Signatures whose rows depend on each other, and one whose rows do not.
     "rank2",  # A kernel that insists on rank 2.
     "examples",  # Classify and regress signatures of every form, right and wrong.
     "defaults",  # An input with a default in the signature.

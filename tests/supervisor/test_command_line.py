@@ -102,10 +102,14 @@ def test_serve_refuses_what_it_does_not_know(run):
 
 def test_serve_refuses_what_would_change_safety(run):
     result = run(
-        "tensord", "serve", f"--port={free_port()}", "--model_base_path=/m", "--ssl_config_file=/x"
+        "tensord",
+        "serve",
+        f"--port={free_port()}",
+        "--model_base_path=/m",
+        "--use_alts_credentials",
     )
     assert result.returncode == 1
-    assert "--ssl_config_file=/x is refused: TLS is not supported yet" in result.stderr
+    assert "--use_alts_credentials=true is refused: ALTS is not supported" in result.stderr
 
 
 def test_options_without_effect_get_one_line_each(start):

@@ -12,6 +12,7 @@
 #include "base/protobuf_wire.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "engine/tensorflow/plain_ops.h"
 
 namespace tensord::engine {
 namespace {
@@ -213,19 +214,21 @@ absl::Status ParseGraph(std::string_view bytes, Graph* graph) {
   return reader.ok() ? absl::OkStatus() : Malformed();
 }
 
-// The first writing op that is reachable from the named nodes; empty when there is none.
+// The first op of a kind that is reachable from the named nodes; empty when there is none.
 class Search {
  public:
-  explicit Search(const Graph& graph) : graph_(graph) {}
+  using Kind = bool (*)(std::string_view op);
 
-  std::string_view FirstWriter(std::vector<std::string_view> nodes) {
+  Search(const Graph& graph, Kind kind) : graph_(graph), kind_(kind) {}
+
+  std::string_view First(std::vector<std::string_view> nodes) {
     while (!nodes.empty()) {
       const std::string_view name = nodes.back();
       nodes.pop_back();
       const auto at = graph_.nodes.find(name);
       if (at == graph_.nodes.end() || !seen_nodes_.insert(name).second) continue;
-      const std::string_view writer = WriterIn(at->second);
-      if (!writer.empty()) return writer;
+      const std::string_view found = FindIn(at->second);
+      if (!found.empty()) return found;
       nodes.insert(nodes.end(), at->second.inputs.begin(), at->second.inputs.end());
     }
     return {};
@@ -233,8 +236,8 @@ class Search {
 
  private:
   // The node itself, or what the functions it calls do.
-  std::string_view WriterIn(const Node& node) {
-    if (WritesState(node.op)) return node.op;
+  std::string_view FindIn(const Node& node) {
+    if (Counts(node.op)) return node.op;
     std::vector<std::string_view> functions = node.functions;
     functions.push_back(node.op);  // An op may be a function's name.
     while (!functions.empty()) {
@@ -242,7 +245,7 @@ class Search {
       functions.pop_back();
       if (at == graph_.functions.end() || !seen_functions_.insert(at->first).second) continue;
       for (const Node& inner : at->second) {
-        if (WritesState(inner.op)) return inner.op;
+        if (Counts(inner.op)) return inner.op;
         functions.insert(functions.end(), inner.functions.begin(), inner.functions.end());
         functions.push_back(inner.op);
       }
@@ -250,10 +253,33 @@ class Search {
     return {};
   }
 
+  // A call of a function by its name is what the function does.
+  bool Counts(std::string_view op) const { return kind_(op) && !graph_.functions.contains(op); }
+
   const Graph& graph_;
+  const Kind kind_;
   std::set<std::string_view> seen_nodes_;
   std::set<std::string_view> seen_functions_;
 };
+
+absl::StatusOr<Graph> ParseMetaGraph(std::string_view meta_graph_def) {
+  Graph graph;
+  WireReader reader(meta_graph_def);
+  while (reader.Next()) {
+    if (reader.field() != 2 || reader.type() != WireType::kBytes) continue;  // graph_def
+    RETURN_IF_ERROR(ParseGraph(reader.bytes(), &graph));
+  }
+  if (!reader.ok()) return Malformed();
+  return graph;
+}
+
+std::vector<std::string_view> Fetched(const tensor::Signature& signature) {
+  std::vector<std::string_view> fetched;
+  for (const tensor::Endpoint& output : signature.outputs) {
+    fetched.push_back(NodeName(output.tensor_name));
+  }
+  return fetched;
+}
 
 template <size_t n>
 bool Contains(const std::array<std::string_view, n>& list, std::string_view op) {
@@ -271,24 +297,26 @@ bool WritesState(std::string_view op) {
 
 absl::StatusOr<std::string> StatefulReason(std::string_view meta_graph_def,
                                            const tensor::SignatureList& signatures) {
-  Graph graph;
-  WireReader reader(meta_graph_def);
-  while (reader.Next()) {
-    if (reader.field() != 2 || reader.type() != WireType::kBytes) continue;  // graph_def
-    RETURN_IF_ERROR(ParseGraph(reader.bytes(), &graph));
-  }
-  if (!reader.ok()) return Malformed();
+  ASSIGN_OR_RETURN(const Graph graph, ParseMetaGraph(meta_graph_def));
   for (const tensor::Signature& signature : signatures) {
     // The front runs neither the init nor the train operation.
     if (signature.name.starts_with("__saved_model_")) continue;
-    std::vector<std::string_view> fetched;
-    for (const tensor::Endpoint& output : signature.outputs) {
-      fetched.push_back(NodeName(output.tensor_name));
-    }
-    const std::string_view writer = Search(graph).FirstWriter(std::move(fetched));
+    const std::string_view writer = Search(graph, WritesState).First(Fetched(signature));
     if (!writer.empty()) return base::Cat(writer, " in signature '", signature.name, "'");
   }
   return std::string();
+}
+
+absl::StatusOr<std::vector<std::string>> OpsThatMayJoinRows(
+    std::string_view meta_graph_def, const tensor::SignatureList& signatures) {
+  ASSIGN_OR_RETURN(const Graph graph, ParseMetaGraph(meta_graph_def));
+  std::vector<std::string> ops;
+  ops.reserve(signatures.size());
+  for (const tensor::Signature& signature : signatures) {
+    const auto kind = [](std::string_view op) { return !IsPlainOp(op); };
+    ops.emplace_back(Search(graph, kind).First(Fetched(signature)));
+  }
+  return ops;
 }
 
 }  // namespace tensord::engine

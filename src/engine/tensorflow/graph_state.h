@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "tensor/signature.h"
@@ -20,6 +21,12 @@ namespace tensord::engine {
 // INVALID_ARGUMENT for bytes that are no tensorflow.MetaGraphDef.
 absl::StatusOr<std::string> StatefulReason(std::string_view meta_graph_def,
                                            const tensor::SignatureList& signatures);
+
+// What stands against running rows of several requests together: for each signature, the first
+// operation that its outputs reach and that is not plain (plain_ops.h); empty when all are.
+// INVALID_ARGUMENT as above.
+absl::StatusOr<std::vector<std::string>> OpsThatMayJoinRows(
+    std::string_view meta_graph_def, const tensor::SignatureList& signatures);
 
 // True for an operation (by its op name) that changes state which outlives the run.
 bool WritesState(std::string_view op);

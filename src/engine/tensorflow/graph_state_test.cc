@@ -110,5 +110,30 @@ TEST(StatefulReason, GarbledGraphsAreAnError) {
   }
 }
 
+TEST(OpsThatMayJoinRows, AreThoseThatAreNotPlainWhereverTheyAre) {
+  const std::string plain = FunctionBytes(
+      "plain",
+      {{.name = "r", .op = "Relu", .inputs = {}}, {.name = "m", .op = "MatMul", .inputs = {"r"}}});
+  const std::string sorting =
+      FunctionBytes("sorting", {{.name = "u", .op = "Unique", .inputs = {}}});
+  const std::string graph = MetaGraphBytes(
+      {
+          {.name = "x", .op = "Placeholder", .inputs = {}},
+          {.name = "a", .op = "StatefulPartitionedCall", .inputs = {"x"}, .functions = {"plain"}},
+          {.name = "b", .op = "PartitionedCall", .inputs = {"x"}, .functions = {"sorting"}},
+          {.name = "c", .op = "plain", .inputs = {"x"}},
+          {.name = "d", .op = "StatelessWhile", .inputs = {"a"}, .functions = {"plain"}},
+          {.name = "e", .op = "MyOwnOp", .inputs = {"c"}},
+      },
+      {plain, sorting});
+  tensor::SignatureList signatures;
+  for (const char* node : {"a", "b", "c", "d", "e"}) {
+    signatures.emplace_back().outputs.emplace_back().tensor_name = std::string(node) + ":0";
+  }
+  const auto ops = OpsThatMayJoinRows(graph, signatures);
+  ASSERT_TRUE(ops.ok()) << ops.status();
+  EXPECT_EQ(*ops, (std::vector<std::string>{"", "Unique", "", "StatelessWhile", "MyOwnOp"}));
+}
+
 }  // namespace
 }  // namespace tensord::engine

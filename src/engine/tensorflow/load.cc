@@ -113,6 +113,13 @@ absl::StatusOr<std::unique_ptr<Model>> TensorFlowEngine::Load(const LoadOptions&
   ASSIGN_OR_RETURN(const std::string meta_graph_def, OpenSession(api, overridden, &session));
   ASSIGN_OR_RETURN(parts.signatures, ParseSignatureDefs(meta_graph_def, kMetaGraphSignatureField));
   ASSIGN_OR_RETURN(parts.stateful_reason, StatefulReason(meta_graph_def, parts.signatures));
+  ASSIGN_OR_RETURN(const std::vector<std::string> joining,
+                   OpsThatMayJoinRows(meta_graph_def, parts.signatures));
+  for (size_t i = 0; i < joining.size(); ++i) {
+    if (joining[i].empty()) continue;
+    parts.alone[parts.signatures[i].name] =
+        base::Cat("its operation ", joining[i], " may join rows");
+  }
   parts.signature_def_map = CopySignatureDefMap(meta_graph_def);
   for (std::string& line : DescribeUnservable(parts.signature_def_map)) {
     parts.warnings.push_back(std::move(line));

@@ -218,6 +218,7 @@ void TensorFlowModel::Describe(ModelInfo* info) const {
   info->devices = parts_.devices;
   info->warnings = parts_.warnings;
   info->stateful_reason = parts_.stateful_reason;
+  info->alone = parts_.alone;
 }
 
 std::unique_ptr<Result> TensorFlowModel::Run(int signature,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -38,6 +39,7 @@ struct ModelParts {
   tensor::SignatureList signatures;
   std::string signature_def_map;
   std::string stateful_reason;
+  std::map<std::string, std::string> alone;  // As ModelInfo's: what the graph says.
   std::vector<std::string> devices;
   std::vector<std::string> warnings;
   bool runs_in_caller = true;

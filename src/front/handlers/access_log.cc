@@ -34,10 +34,12 @@ void AppendMicroseconds(std::string_view name, absl::Duration value, std::string
   *line += base::Cat(",\"", name, "_us\":", absl::ToInt64Microseconds(value));
 }
 
+// Non-blocking: a FIFO without a reader is an error, and a slow one costs lines, never the server.
 absl::StatusOr<base::UniqueFd> OpenFile(const std::string& path) {
-  base::UniqueFd file(path == "stdout"
-                          ? dup(STDOUT_FILENO)
-                          : open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
+  base::UniqueFd file(
+      path == "stdout"
+          ? dup(STDOUT_FILENO)
+          : open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640));
   if (file.valid()) return file;
   return absl::InvalidArgumentError(
       base::Cat("cannot open --access_log=", path, ": ", std::strerror(errno)));
@@ -117,7 +119,7 @@ void AccessLog::WriteWaiting() {
   }
   LookForRename();
   const absl::Duration to_wall = base::WallTime() - thread_->loop().ClockNow();
-  std::string text;
+  std::string text(torn_ ? "\n" : "");  // So that what comes now is a line of its own.
   const uint64_t dropped = this->dropped();
   if (dropped != dropped_told_) {
     // A reader must not take a gap for quiet.
@@ -134,6 +136,7 @@ void AccessLog::WriteWaiting() {
 void AccessLog::WriteAll(std::string_view text, size_t lines) {
   while (!text.empty()) {
     const ssize_t written = write(file_.get(), text.data(), text.size());
+    if (written == 0) continue;
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       // Told once, not with every line: a full disk lasts.
@@ -144,6 +147,7 @@ void AccessLog::WriteAll(std::string_view text, size_t lines) {
       dropped_.fetch_add(lines, std::memory_order_relaxed);
       return;
     }
+    torn_ = text[static_cast<size_t>(written) - 1] != '\n';
     text.remove_prefix(static_cast<size_t>(written));
   }
   failing_ = false;

@@ -90,6 +90,7 @@ class AccessLog {
   absl::Time looked_;
   uint64_t dropped_told_ = 0;
   bool failing_ = false;
+  bool torn_ = false;  // What is in the file ends within a line.
 
   const std::unique_ptr<loop::LoopThread> thread_;  // Last: its tasks use the rest.
 };

@@ -13,6 +13,7 @@
 #include "front/exchange.h"
 #include "front/handlers/access_log.h"
 #include "front/handlers/servable.h"
+#include "loop/loop_thread.h"
 #include "models/snapshot.h"
 #include "obs/metrics.h"
 #include "obs/request_metrics.h"
@@ -33,7 +34,8 @@ struct ServerContext {
       reload;
   // Makes the metrics page on the control loop and sends it.
   std::function<void(std::shared_ptr<Exchange>)> metrics_page;
-  std::string metrics_path;  // Empty: no page.
+  std::string metrics_path;               // Empty: no page.
+  loop::LoopThread* long_work = nullptr;  // See long_work.h; null: there is none.
   std::atomic<bool> draining{false};
 };
 

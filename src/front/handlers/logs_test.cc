@@ -3,7 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -23,6 +26,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 const absl::Time kNow = absl::UnixEpoch() + absl::Hours(1000);
 
@@ -107,6 +111,32 @@ TEST_F(AccessLogFile, NamesAPathThatCannotBeOpened) {
   const auto log = AccessLog::Open(path_ / "nowhere" / "log");
   EXPECT_EQ(log.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(base::Message(log.status())), HasSubstr("nowhere/log: No such file"));
+}
+
+TEST_F(AccessLogFile, ALineThatAFullDiskCutIsGluedToNoOther) {
+  const std::string path = path_ / "log";
+  auto log = AccessLog::Open(path);
+  ASSERT_TRUE(log.ok());
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit full{.rlim_cur = 100, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  (*log)->Write({.peer = "cut"});
+  (*log)->Flush(absl::Seconds(30));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  (*log)->Write({.peer = "whole"});
+  (*log)->Flush(absl::Seconds(30));
+  const std::string text = ReadAll(path);
+  EXPECT_EQ(text.find('\n'), 100u) << text;
+  EXPECT_THAT(text.substr(101), StartsWith("{\"dropped_lines\":1}\n{\"time\""));
+  EXPECT_THAT(text, EndsWith("}\n"));
+}
+
+TEST_F(AccessLogFile, APipeThatNobodyReadsIsAnErrorAtOnce) {
+  const std::string path = path_ / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(AccessLog::Open(path).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 using RecordFiles = Folder;

@@ -29,6 +29,7 @@ wire::VersionDetails DetailsOf(const models::VersionEntry& version) {
           .stateful_reason = version.stateful_reason,
           .sandbox = version.sandbox,
           .warnings = version.warnings,
+          .alone = version.alone,
           .warm_up_source = version.warm_up_source,
           .warm_up_runs = version.warm_up_runs,
           .warm_up_milliseconds = absl::ToInt64Milliseconds(version.warm_up_time),

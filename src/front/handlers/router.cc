@@ -123,6 +123,10 @@ void Router::OnHead(Exchange& exchange) {
     return;
   }
   exchange.trace().grpc = true;
+  if (!exchange.head().grpc_port) {
+    return ReplyGrpc(exchange, absl::UnimplementedError(
+                                   "this is the REST port; gRPC is served on the port of --port"));
+  }
   const absl::StatusOr<GrpcHead> head = ParseGrpcHead(exchange.head());
   if (!head.ok()) return ReplyGrpc(exchange, head.status());
   exchange.trace().deadline = head->deadline;

@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "front/handlers/criticality.h"
+#include "front/handlers/long_work.h"
 #include "front/handlers/reply.h"
 #include "front/handlers/request_log.h"
 #include "front/handlers/submit.h"
@@ -70,6 +71,32 @@ Submission MakeSubmission(const std::shared_ptr<Exchange>& exchange,
   return submission;
 }
 
+void AnswerRest(Exchange& exchange, const PreparedCall& call, bool cors,
+                const sched::CallResult& result, absl::StatusOr<std::string> body) {
+  if (!body.ok()) return ReplyJsonError(exchange, body.status(), cors, result.retry_after);
+  LogRest(call, result);
+  ReplyJson(exchange, *std::move(body), cors);
+}
+
+void PrintLong(const ServerContext& server, std::shared_ptr<Exchange> exchange,
+               std::shared_ptr<PreparedCall> call, bool cors, sched::CallResult result) {
+  struct Printing {
+    std::shared_ptr<Exchange> exchange;
+    std::shared_ptr<PreparedCall> call;
+    sched::CallResult result;
+    absl::StatusOr<std::string> body = std::string();
+  };
+  loop::EventLoop& here = exchange->loop();
+  auto printing =
+      std::make_shared<Printing>(Printing{std::move(exchange), std::move(call), std::move(result)});
+  RunLong(
+      server, here, [printing] { printing->body = BodyOf(*printing->call, printing->result); },
+      [printing, cors] {
+        AnswerRest(*printing->exchange, *printing->call, cors, printing->result,
+                   std::move(printing->body));
+      });
+}
+
 }  // namespace
 
 tensor::ModelSpec AnsweredSpec(const Servable& servable, int signature) {
@@ -112,14 +139,9 @@ void RunRestCall(const LoopContext& context, std::shared_ptr<Exchange> exchange,
                                    ? absl::Milliseconds(options.rest_api_timeout_in_ms)
                                    : limits::kDeadlineDefault;
   Submission submission = MakeSubmission(exchange, call, exchange->head().arrived + limit);
-  submission.done = [exchange, call, cors](const sched::CallResult& result) {
-    absl::StatusOr<std::string> body = BodyOf(*call, result);
-    if (body.ok()) {
-      LogRest(*call, result);
-      ReplyJson(*exchange, *std::move(body), cors);
-    } else {
-      ReplyJsonError(*exchange, body.status(), cors, result.retry_after);
-    }
+  submission.done = [exchange, call, cors, server = context.server](sched::CallResult result) {
+    if (IsLong(result)) return PrintLong(*server, exchange, call, cors, std::move(result));
+    AnswerRest(*exchange, *call, cors, result, BodyOf(*call, result));
   };
   Submit(std::move(submission));
 }

@@ -131,6 +131,7 @@ void Http2Session::OnBeginHeaders(const nghttp2_frame& frame) {
   RequestHead* const head = stream->mutable_head();
   head->protocol = Protocol::kHttp2;
   head->peer = link_->peer();
+  head->grpc_port = edge().grpc;
   stream->place = streams_.size();
   nghttp2_session_set_stream_user_data(session_, id, stream.get());
   streams_.push_back(std::move(stream));
