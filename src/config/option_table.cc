@@ -197,7 +197,8 @@ constexpr Option kOptions[] = {
      "When started as root: the first of the user ids that workers run under, one a worker; 0: "
      "workers keep the server's user"},
     {"memory_limit_bytes", kProcess, &S::memory_limit_bytes, kOurs, kWorks,
-     "Memory that all processes may use together; 0: the cgroup's limit or the machine's memory"},
+     "Memory that all workers may be estimated to need together when one more is started; 0: the "
+     "cgroup's limit or the machine's memory"},
     {"request_bytes_budget", kProcess, &S::request_bytes_budget, kOurs, kWorks,
      "Bytes held for requests and answers at once; 0: a quarter of the memory limit"},
     {"loops", kProcess, &S::loops, kOurs, kWorks,
