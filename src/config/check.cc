@@ -90,11 +90,8 @@ absl::Status CheckNetwork(Style style, ServerOptions* options, std::vector<std::
         base::Cat("--bind_address takes an IPv4 or IPv6 address such as 127.0.0.1 or ::, not \"",
                   options->bind_address, "\""));
   }
-  if (options->rest_api_port != 0 && options->rest_api_port == options->port) {
-    if (style == Style::kServe) {
-      return absl::InvalidArgumentError(base::Cat("--rest_api_port and --port are both ",
-                                                  options->port, "; give REST a port of its own"));
-    }
+  if (options->rest_api_port != 0 && options->rest_api_port == options->port &&
+      style == Style::kOriginal) {
     warnings->push_back(
         "server_options.http_port cannot be same as grpc_port. Please use a different port for "
         "HTTP/REST API. Skipped exporting HTTP/REST API.");

@@ -82,13 +82,17 @@ TEST(CheckOptions, RefusesValuesOutOfRange) {
       {"--loops=65", "--loops must be from 0 to 64, not 65"},
       {"--bind_address=localhost",
        "--bind_address takes an IPv4 or IPv6 address such as 127.0.0.1 or ::, not \"localhost\""},
-      {"--rest_api_port=8500",
-       "--rest_api_port and --port are both 8500; give REST a port of its own"},
   };
   for (const Case& c : cases) EXPECT_EQ(base::Message(Check({c.argument}).status), c.words);
   for (const char* address : {"127.0.0.1", "::", "::1", "0.0.0.0"}) {
     EXPECT_TRUE(Check({std::string("--bind_address=") + address}).status.ok()) << address;
   }
+}
+
+TEST(CheckOptions, LetsServeHaveOnePortForBoth) {
+  const Outcome outcome = Check({"--rest_api_port=8500"}, Style::kServe);
+  EXPECT_TRUE(outcome.status.ok());
+  EXPECT_EQ(outcome.options.rest_api_port, 8500);
 }
 
 TEST(CheckOptions, LeavesRestOffOnGrpcsPortAsTheOriginalDoes) {

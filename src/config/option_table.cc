@@ -21,8 +21,8 @@ constexpr Option kOptions[] = {
     {"grpc_socket_path", kNetwork, &S::grpc_socket_path, kOriginal, kWorks,
      "Also serve gRPC on a UNIX socket at this path"},
     {"rest_api_port", kNetwork, &S::rest_api_port, kOriginal, kWorks,
-     "TCP port for REST, health and metrics over HTTP/1.1; 0 turns it off; must differ from "
-     "--port"},
+     "TCP port for REST, health and metrics over HTTP; 0 turns it off; `tensord serve` tells gRPC "
+     "and REST apart on one port when it equals --port, the alias leaves REST off then"},
     {"rest_api_timeout_in_ms", kNetwork, &S::rest_api_timeout_in_ms, kOriginal, kWorks,
      "Deadline of each REST call in milliseconds; 0 or less: none"},
     {"bind_address", kNetwork, &S::bind_address, kOurs, kWorks,

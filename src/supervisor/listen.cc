@@ -145,10 +145,13 @@ absl::Status CheckStaleSocket(const std::string& path) {
 absl::Status Listeners::OpenTcp(const ListenOptions& options, base::UniqueFd Loop::*member) {
   const bool rest = member == &Loop::rest;
   const int port = rest ? options.rest_port : options.grpc_port;
-  if (port == 0) return absl::OkStatus();
+  const bool shared = options.grpc_port == options.rest_port;
+  if (port == 0 || (rest && shared)) return absl::OkStatus();
   const std::string host = BindAddress(options, rest);
   const bool v6 = host.find(':') != std::string::npos;
-  const Name name{.protocol = rest ? "REST" : "gRPC",
+  const Name name{.protocol = rest     ? "REST"
+                              : shared ? "gRPC and REST"
+                                       : "gRPC",
                   .option = rest ? "--rest_api_port" : "--port",
                   .place = base::Cat(v6 ? "[" : "", host, v6 ? "]:" : ":", port),
                   .port = port};

@@ -16,7 +16,7 @@
 
 namespace tensord::supervisor {
 
-// Where to listen. A port of 0 is off.
+// Where to listen. A port of 0 is off; one port for both has one socket, that of gRPC.
 struct ListenOptions {
   int grpc_port = 0;
   int rest_port = 0;

@@ -362,3 +362,15 @@ def test_the_rest_port_takes_no_grpc_call(server):
         assert error.code() == grpc.StatusCode.UNIMPLEMENTED
         assert "REST port" in error.details()
     client.close()
+
+
+def test_one_port_serves_both_protocols(servers, models):
+    server = servers.create(models={"half": models / "half"})
+    server.options["rest_api_port"] = server.rest_port = server.grpc_port
+    server.start().wait_ready()
+    grpc_client, rest = GrpcClient(server.grpc), RestClient(server.rest)
+    assert grpc_client.predict("half", {"x": np.array([2.0], np.float32)})["y"].tolist() == [3.0]
+    assert rest.predict("half", {"instances": [2.0]}).json() == {"predictions": [3.0]}
+    assert "gRPC and REST on" in server.log()
+    grpc_client.close()
+    rest.close()

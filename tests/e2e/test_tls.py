@@ -202,6 +202,17 @@ def test_large_bodies_and_many_calls_go_through(start, authority, pair):
     client.close()
 
 
+def test_one_port_serves_both_protocols_over_tls(create, authority, pair):
+    server = create(**files(pair))
+    server.options["rest_api_port"] = server.rest_port = server.grpc_port
+    server.start()
+    eventually(lambda: "model half, version 3: LOADING -> AVAILABLE" in server.log(), "it loads")
+    assert ask(server, trusting(authority)) == [3.0]
+    url = f"https://127.0.0.1:{server.rest_port}/v1/models/half"
+    answer = requests.get(url, verify=str(authority.certificate), timeout=SECONDS)
+    assert answer.status_code == 200
+
+
 def test_plain_http_on_a_tls_port_gets_no_answer_and_harms_nobody(start, authority, pair):
     server = start(**files(pair))
     for noise in (
