@@ -28,12 +28,15 @@ from gate import checks, measure
 from method import cases, curves, facts, machine, places, report, rounds, svg
 from method import document as written
 
+FACT_MODELS = ["identity", "image_in", "bodies", *facts.SMALL]
 
-def prepare(models):
+
+def prepare(models, as_built):
     """Programs and models that `./run build` does not make. None named: all models."""
     targets = ["engine_loop", "json_bench", "sched_bench", "peer_server", "grpc_load", "tcp_floor"]
     build = ["cmake", "--build", places.BUILD / "release", "--target", *targets]
-    step(build, "the peers cannot be built: ./run bench installs what they need")
+    if not as_built:
+        step(build, "the peers cannot be built: ./run bench installs what they need")
     make = [sys.executable, places.ROOT / "bench/models/make_models.py", "--out", places.MODELS]
     for model in models:
         make += ["--only", model]
@@ -113,7 +116,8 @@ def gather_curves(options):
 
 def benchmark(options, arena):
     chosen = picked(options)
-    prepare([] if options.full else [*cases.models_of(chosen), "image_in", "identity", "bodies"])
+    models = [] if options.full else [*cases.models_of(chosen), *FACT_MODELS]
+    prepare(models, options.as_built)
     document = {"machine": machine.describe(), "seconds": options.seconds}
     print(report.heading(document["machine"], options.turns, options.seconds) + "\n", flush=True)
     document["cases"], document["absent"] = play(options, arena, chosen)
@@ -126,7 +130,7 @@ def benchmark(options, arena):
 
 
 def gate(options, arena):
-    prepare([] if options.long else ["identity", "image_in", "wide_deep", "bodies"])
+    prepare([] if options.long else ["wide_deep", *FACT_MODELS], options.as_built)
     parts = checks.parts(options.long)
     figures, reasons = measure.measure(measure.Gate(arena, options.seconds), parts)
     verdicts = checks.judge(figures, reasons, options.long)
@@ -142,6 +146,7 @@ def parse():
     parser.add_argument("--full", action="store_true", help="everything")
     parser.add_argument("--gate", action="store_true", help="check the goals; fails when one fails")
     parser.add_argument("--long", action="store_true", help="with --gate: the long checks too")
+    parser.add_argument("--as-built", action="store_true", help="build nothing first")
     parser.add_argument("--publish", action="store_true", help="docs/ from the last full run")
     parser.add_argument("--only", metavar="WORD", help="cases whose title has this word")
     parser.add_argument("--seconds", type=float, help="length of one round (1; --full: 2)")

@@ -37,7 +37,10 @@ class Four:
 
 def capacity(server, workload, load, seconds):
     """Answers a second in a closed loop with the stock client."""
-    return closed_round(server, workload, load, seconds)["requests_per_second"]
+    rate = closed_round(server, workload, load, seconds)["requests_per_second"]
+    if not rate:
+        raise RuntimeError(f"nothing was answered to {workload.name} within {seconds:g} s")
+    return rate
 
 
 def latency_against_load(workload, seconds):

@@ -33,15 +33,18 @@ class Arena:
         foreign, steal = machine.shares(before, after, machine.own_cpu(roots) - own, os.cpu_count())
         self.probes.append(probe)
         state = machine.Disturbance(foreign, steal, probe)
-        dropped = machine.reason_to_drop(state, statistics.median(self.probes))
+        disturbed = machine.reason_to_drop(state, statistics.median(self.probes))
+        dropped = disturbed if self.strict else ""
+        if not found["requests_per_second"]:
+            dropped = disturbed = "nothing was answered"
         return (
             found
             | state.as_dict()
             | {
                 "name": name,
                 "turn": turn,
-                "dropped": dropped if self.strict else "",
-                "disturbed": dropped,
+                "dropped": dropped,
+                "disturbed": disturbed,
             }
         )
 

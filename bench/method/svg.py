@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
 WIDTH, HEIGHT = 720, 400
-LEFT, RIGHT, TOP, BOTTOM = 64, 150, 44, 52
+LEFT, RIGHT, TOP, BOTTOM = 64, 150, 62, 52
 COLOURS = ["#1f77b4", "#d95f02", "#2a9d5c", "#b0338a", "#8a6d00", "#6b6f76"]
 LABEL_GAP = 15
 STYLE = """
@@ -67,11 +67,12 @@ def spread(heights, gap, high):
     placed = []
     for height in sorted(heights):
         placed.append(max(height, placed[-1] + gap) if placed else height)
-    over = placed[-1] - high if placed else 0
-    if over > 0:
-        placed = [p - over for p in placed]
-        for i in range(len(placed) - 2, -1, -1):
-            placed[i] = min(placed[i], placed[i + 1] - gap)
+    ceiling = high
+    for i in range(
+        len(placed) - 1, -1, -1
+    ):  # From the lowest on the page: only what is in the way.
+        placed[i] = min(placed[i], ceiling)
+        ceiling = placed[i] - gap
     return placed
 
 
@@ -129,7 +130,9 @@ def axes(chart, x, y):
         f'<text class="soft" x="{middle}" y="{HEIGHT - 12}" text-anchor="middle">'
         f"{escape(chart.x_label)}</text>"
     )
-    parts.append(f'<text class="soft" x="{LEFT - 48}" y="{TOP - 8}">{escape(chart.y_label)}</text>')
+    parts.append(
+        f'<text class="soft" x="{LEFT - 48}" y="{TOP - 18}">{escape(chart.y_label)}</text>'
+    )
     return parts
 
 

@@ -66,3 +66,7 @@ def test_a_chart_without_points_is_refused():
 
 def test_labels_stay_above_the_axis():
     assert svg.spread([98, 99, 100], 15, 100) == [70, 85, 100]
+
+
+def test_a_label_that_is_in_nobodys_way_stays_where_its_line_ends():
+    assert svg.spread([20, 98, 99, 100], 15, 100) == [20, 70, 85, 100]

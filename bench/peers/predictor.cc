@@ -94,6 +94,33 @@ void ToProto(const Tensor& tensor, tensorflow::TensorProto* proto) {
   proto->set_tensor_content(bytes.data(), bytes.size());
 }
 
+// Zeros for every input; open dims but the first are 1.
+absl::StatusOr<std::vector<Tensor>> Zeros(const tensor::Signature& signature, int64_t rows) {
+  std::vector<Tensor> inputs;
+  for (const tensor::Endpoint& endpoint : signature.inputs) {
+    std::vector<int64_t> dims = endpoint.shape.dims;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (dims[i] < 0) dims[i] = i == 0 ? rows : 1;
+    }
+    Tensor input{.dtype = endpoint.dtype, .shape = {}, .buffer = {}};
+    ASSIGN_OR_RETURN(input.shape, tensor::Shape::Make(dims));
+    ASSIGN_OR_RETURN(const uint64_t bytes, tensor::FixedBytes(input.dtype, input.shape));
+    input.buffer = tensor::Buffer(bytes);
+    std::memset(input.buffer.bytes().data(), 0, bytes);
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+// The first runs of a session prepare the graph and can take seconds: they come before clients do.
+absl::Status WarmUp(Runner& runner) {
+  for (const int64_t rows : {1, 1, 2}) {
+    ASSIGN_OR_RETURN(std::vector<Tensor> inputs, Zeros(runner.signature(), rows));
+    RETURN_IF_ERROR(runner.Run(std::move(inputs)).status());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Runner>> LoadRunner(engine::Engine& engine,
@@ -106,7 +133,9 @@ absl::StatusOr<std::unique_ptr<Runner>> LoadRunner(engine::Engine& engine,
   if (signature < 0) {
     return absl::NotFoundError(base::Cat(version_directory, " has no ", kSignature));
   }
-  return std::make_unique<SessionRunner>(std::move(model), signature);
+  auto runner = std::make_unique<SessionRunner>(std::move(model), signature);
+  RETURN_IF_ERROR(WarmUp(*runner));
+  return runner;
 }
 
 absl::Status Predict(const Runners& runners, const tensorflow::serving::PredictRequest& request,

@@ -29,7 +29,7 @@ class Runner {
   virtual absl::StatusOr<std::vector<tensor::Tensor>> Run(std::vector<tensor::Tensor> inputs) = 0;
 };
 
-// Runs in the caller's thread, at once.
+// Runs in the caller's thread, at once; warmed up.
 absl::StatusOr<std::unique_ptr<Runner>> LoadRunner(engine::Engine& engine,
                                                    const std::string& version_directory);
 
