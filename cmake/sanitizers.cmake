@@ -29,6 +29,10 @@ if(TENSORD_SANITIZE STREQUAL "thread")
   # GCC writes short copies out without instrumentation: as calls, ThreadSanitizer sees them.
   target_compile_options(tensord_flags INTERFACE -fno-builtin-memcpy -fno-builtin-memmove
                          -fno-builtin-memset)
+  # The distribution's protobuf was built without: its headers must not see ThreadSanitizer, or maps
+  # have another layout here than there.
+  target_compile_options(tensord_flags INTERFACE -U__SANITIZE_THREAD__)
+  target_compile_definitions(tensord_flags INTERFACE TENSORD_TSAN)
 endif()
 # The linker that is several times faster than the default one, where it is installed.
 find_program(TENSORD_MOLD mold)

@@ -22,7 +22,7 @@
 #include "tensor/string_layout.h"
 #include "tensor/tensor.h"
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(TENSORD_TSAN)
 #define TENSORD_UNDER_TSAN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)

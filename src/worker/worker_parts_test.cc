@@ -191,7 +191,7 @@ TEST(SpeakLastWords, ARecordOfTheSignalComesBeforeTheEnd) {
   EXPECT_EQ(std::get<channel::DyingRecord>(*record).signal, SIGABRT);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(TENSORD_TSAN)
 // Deeper than any stack, and not as a loop.
 __attribute__((noinline)) int Recurse(volatile char* above, int64_t depth) {
   volatile char here[4096];
