@@ -123,7 +123,7 @@ def benchmark(options, arena):
     document["cases"], document["absent"] = play(options, arena, chosen)
     if not options.only:
         document["facts"] = gather_facts(options.seconds)
-        print(report.facts_table(document["facts"], document["cases"]) + "\n", flush=True)
+        print(report.facts_table(document["facts"]) + "\n", flush=True)
     if options.full:
         document["curves"] = gather_curves(options)
     return document

@@ -156,7 +156,7 @@ class Gate:
 
     def beside(self):
         big = facts.two_gigabytes()
-        found = facts.beside_swaps(max(20.0, 10 * self.seconds), rate=500, big=big)
+        found = facts.beside_swaps(max(30.0, 10 * self.seconds), rate=500, big=big)
         if not found["loads"]:
             raise RuntimeError("the big model did not load in that time")
         return {"beside_load_ratio": found["p99_ratio"]}

@@ -21,6 +21,7 @@ METRICS_PATH = "/monitoring/prometheus/metrics"
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + struct.pack(">I", 0)[1:] + b"\x04\x00" + bytes(4)
 CONNECTIONS = 10_000
 SWAPS = 5
+PAUSE_SECONDS = 2.5  # More than a poll of the files, so that the version goes.
 SMALL = [f"small_{i:02}" for i in range(20)]
 
 
@@ -196,18 +197,21 @@ def micro(name, seconds):
     return rows
 
 
-def comings_and_goings(places, log, end, period=4.0):
-    """Puts a version in place and takes it away again until `end`; how often it was served."""
+def comings_and_goings(places, log, end):
+    """Puts a version in place, takes it away when it was loaded, and again until `end`."""
     source, base = places
     aside = base.parent / f"{base.name}_aside"
     shutil.rmtree(aside, ignore_errors=True)
     shutil.copytree(source, aside, copy_function=os.link)  # Gigabytes are not copied.
-    while time.monotonic() + period < end:
+    loads = 0
+    while time.monotonic() < end:
         aside.rename(base / "2")
-        time.sleep(period / 2)
+        while log().count("model other, version 2: loaded in") == loads and time.monotonic() < end:
+            time.sleep(0.2)
+        loads = log().count("model other, version 2: loaded in")
         (base / "2").rename(aside)
-        time.sleep(period / 2)
-    return len(re.findall(r"model other, version 2: loaded in", log()))
+        time.sleep(PAUSE_SECONDS)
+    return loads
 
 
 def beside_swaps(seconds, rate, big=None):

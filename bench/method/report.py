@@ -81,7 +81,7 @@ def curve_table(found, at, key):
     return f"{title}\n" + text_table(["load", *names], rows)
 
 
-def facts_table(facts, cases):
+def facts_table(facts):
     """Figure, aim. What could not be measured says why."""
     rows = [["TCP round trip, p50 us", facts["tcp_round_trip"]["p50_us"], ""]]
     idle = facts["idle_connections"]

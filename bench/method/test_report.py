@@ -76,3 +76,26 @@ def test_the_ideal_queue_is_the_one_of_the_books():
     assert curves.ideal_p99(1, 0.7) == pytest.approx(7.4, rel=0.05)
     assert curves.ideal_p99(2, 0.7) == pytest.approx(4.1, rel=0.05)
     assert curves.ideal_p99(1, 0.01) == pytest.approx(1.0, rel=0.5)
+
+
+FOUND = {"p99_us": 2500}
+FACTS = {
+    "tcp_round_trip": {"p50_us": 30.0, "p99_us": 60.0},
+    "idle_connections": {"error": "the limit of open files is 1024; 10200 are needed"},
+    "workers": {"start_ms": [8.0, 9.0, 30.0], "private_mb": 8.8},
+    "socket_to_tensor": {
+        "image": {"stages_us": {"read": 300.0, "parse": 10.0}, "copied_bytes_per_request": 602112}
+    },
+    "zipf": {"quiet": FOUND, "busy": FOUND, "loads": 3},
+    "micro": [{"name": "FloatsToText", "cpu_us": 3000.0, "cpu_ns_per_item": 30.0}],
+}
+
+
+def test_facts_stand_beside_what_is_aimed_at_and_absent_ones_say_why():
+    text = report.facts_table(FACTS)
+    lines = {line[:40].strip(): line for line in text.splitlines()}
+    assert "9.00" in lines["start of a worker beyond its load, ms"]
+    assert any("310" in line for line in lines.values())
+    assert "3 loads" in text
+    assert "idle_connections: not measured: the limit of open files is 1024" in text
+    assert "at most 34" in text
