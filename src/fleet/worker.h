@@ -19,6 +19,9 @@ struct RunOutcome {
   // OK; the runtime's error; UNAVAILABLE when the worker died with this run in it.
   absl::Status status;
   bool worker_lost = false;  // The status is the worker's death, not the model's answer.
+  // With worker_lost: it crashed, hung or broke the channel's rules, so that one of its runs may be
+  // to blame; false when somebody else ended it, or nobody knows.
+  bool crashed = false;
   // In the signature's order (of several, one after the other); the views point into `bytes`,
   // private memory of this process, already checked: dtypes and dims agree with the byte counts,
   // string tables are well-formed.
@@ -41,6 +44,8 @@ struct RunSpec {
   std::vector<std::vector<tensor::TensorView>> inputs;
   // When nobody waits any longer. The worker is killed kRunOverrun after that if it still runs.
   absl::Time deadline = absl::InfiniteFuture();
+  // Or then, if that is earlier: the operator lets no run of this model take longer.
+  absl::Time kill_at = absl::InfiniteFuture();
 };
 
 // A loaded, warm worker process as the scheduler sees it.

@@ -30,8 +30,10 @@ void WorkerHandle::Stop() {
 void WorkerHandle::OnDying() {
   state_ = State::kDying;
   watch_.Reset();
+  // Without last words it was SIGKILL or an exit: its own doing, the machine's or an operator's.
   FailRuns(absl::UnavailableError(
-      base::Cat(Name(), " died", DescribeSignal(dying_signal_), "; try again")));
+               base::Cat(Name(), " died", DescribeSignal(dying_signal_), "; try again")),
+           /*crashed=*/dying_signal_ != 0);
 }
 
 void WorkerHandle::OnProcessEnded(int wait_status) {
@@ -55,16 +57,17 @@ void WorkerHandle::OnForkFailed(const absl::Status& status) {
 }
 
 void WorkerHandle::Violation(std::string_view what) {
-  Kill(base::Cat("it broke the channel's rules: ", what));
+  Kill(base::Cat("it broke the channel's rules: ", what), /*crashed=*/true);
 }
 
-void WorkerHandle::Kill(std::string_view why) {
+void WorkerHandle::Kill(std::string_view why, bool crashed) {
   if (state_ == State::kEnded) return;
   if (why_killed_.empty()) why_killed_ = why;
   state_ = State::kDying;
   watch_.Reset();
   kill_();
-  FailRuns(absl::UnavailableError(base::Cat(Name(), " was ended: ", why_killed_, "; try again")));
+  FailRuns(absl::UnavailableError(base::Cat(Name(), " was ended: ", why_killed_, "; try again")),
+           crashed);
 }
 
 void WorkerHandle::End(WorkerObserver::End end, const absl::Status& reason) {
@@ -80,11 +83,11 @@ void WorkerHandle::End(WorkerObserver::End end, const absl::Status& reason) {
 }
 
 // Outcomes go out deferred: a caller may be inside Submit, or may destroy this from a `done`.
-void WorkerHandle::FailRuns(const absl::Status& status) {
+void WorkerHandle::FailRuns(const absl::Status& status, bool crashed) {
   pending_.clear();
   for (auto& [id, out] : std::exchange(out_, {})) {
-    loop_.Defer([done = std::move(out.done), status]() mutable {
-      done({.status = status, .worker_lost = true});
+    loop_.Defer([done = std::move(out.done), status, crashed]() mutable {
+      done({.status = status, .worker_lost = true, .crashed = crashed});
     });
   }
 }
@@ -118,11 +121,13 @@ void WorkerHandle::CheckTimes(absl::Time now) {
   if (now > stop_by_) return Kill("it did not stop when it was told to");
   if (now > renewal_sent_ + limits::kHeartbeatLost) return Kill("it does not take its segments");
   if (out_.empty()) return;
-  if (now > last_heard_ + limits::kHeartbeatLost) return Kill("it stopped answering");
+  if (now > last_heard_ + limits::kHeartbeatLost) return Kill("it stopped answering", true);
   for (const auto& [id, out] : out_) {
-    if (now > out.deadline + limits::kRunOverrun) {
-      return Kill("a run went on long after its deadline");
-    }
+    if (now <= out.kill_at) continue;
+    const bool late = now > out.deadline + limits::kRunOverrun;
+    return Kill(late ? "a run went on long after its deadline"
+                     : "a run took longer than the model's run_timeout_ms",
+                true);
   }
 }
 

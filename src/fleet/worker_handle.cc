@@ -70,6 +70,7 @@ void WorkerHandle::Submit(RunSpec spec, RunDone done) {
   out.more_signatures = spec.more_signatures;
   out.done = std::move(done);
   out.deadline = spec.deadline;
+  out.kill_at = std::min(spec.deadline + limits::kRunOverrun, spec.kill_at);
   channel::Run run;
   run.id = ++last_run_;
   run.signature = static_cast<uint32_t>(spec.signature);

@@ -96,6 +96,7 @@ class WorkerHandle final : public Worker {
     std::vector<int> more_signatures;
     RunDone done;
     absl::Time deadline;
+    absl::Time kill_at;  // It must not run on then.
     channel::Slot request_slot;
     channel::Slot response_slot;
     // Of this run alone, when its tensors do not fit the standard segments.
@@ -137,9 +138,10 @@ class WorkerHandle final : public Worker {
   // Ending.
   void OnDying();
   void Violation(std::string_view what);
-  void Kill(std::string_view why);
+  // `crashed`: as RunOutcome has it.
+  void Kill(std::string_view why, bool crashed = false);
   void End(WorkerObserver::End end, const absl::Status& reason);
-  void FailRuns(const absl::Status& status);
+  void FailRuns(const absl::Status& status, bool crashed = false);
   void KeepWatch();
   void Watch();
   void CheckTimes(absl::Time now);

@@ -17,20 +17,36 @@ constexpr absl::Duration kRetryAfterMin = absl::Milliseconds(1);
 constexpr absl::Duration kRetryAfterMax = absl::Seconds(5);
 constexpr absl::Duration kRetryAfterUnknown = absl::Milliseconds(100);
 
-absl::Duration RetryAfter(const std::optional<Forecast>& forecast) {
-  if (!forecast.has_value()) return kRetryAfterUnknown;
-  return std::clamp(forecast->wait, kRetryAfterMin, kRetryAfterMax);
+// Up to half as much again, by chance.
+absl::Duration RetryAfter(const Applicant& call, const std::optional<Forecast>& forecast) {
+  constexpr uint64_t kSteps = 64;
+  const double spread = 1 + 0.5 * static_cast<double>(call.salt % kSteps) / kSteps;
+  if (!forecast.has_value()) return spread * kRetryAfterUnknown;
+  return std::clamp(spread * forecast->wait, kRetryAfterMin, kRetryAfterMax);
 }
 
 double Share(double part, double whole) { return whole > 0 ? part / whole : 1; }
 
+// When it has to be answered.
+absl::Duration TimeLeft(const Applicant& call, absl::Time now) {
+  if (call.deadline == absl::InfiniteFuture()) return absl::InfiniteDuration();
+  const absl::Duration margin = std::min(kMarginShare * (call.deadline - call.arrived), kMarginMax);
+  return call.deadline - margin - now;
+}
+
 // How much of its remaining time the call would spend here; above 1 it would be late.
 double TimePressure(const Applicant& call, const Forecast& forecast, absl::Time now) {
-  if (call.deadline == absl::InfiniteFuture()) return 0;
-  const absl::Duration margin = std::min(kMarginShare * (call.deadline - call.arrived), kMarginMax);
-  const absl::Duration left = call.deadline - margin - now;
+  const absl::Duration left = TimeLeft(call, now);
+  if (left == absl::InfiniteDuration()) return 0;
   if (left <= absl::ZeroDuration()) return 2;
   return absl::FDivDuration(forecast.wait + forecast.run, left);
+}
+
+// How much of the time that it could wait it would. REQUIRES: it would not be late.
+double WaitPressure(const Applicant& call, const Forecast& forecast, absl::Time now) {
+  const absl::Duration left = TimeLeft(call, now);
+  if (left == absl::InfiniteDuration() || forecast.wait <= absl::ZeroDuration()) return 0;
+  return absl::FDivDuration(forecast.wait, left - forecast.run);
 }
 
 }  // namespace
@@ -53,17 +69,21 @@ Admission Admit(const Applicant& call, const Fullness& queue,
                 const std::optional<Forecast>& forecast, absl::Time now) {
   if (queue.calls == 0) return {};
   if (queue.calls >= queue.calls_max || queue.bytes + call.bytes > queue.bytes_max) {
-    return {Verdict::kFull, RetryAfter(forecast)};
+    return {Verdict::kFull, RetryAfter(call, forecast)};
   }
   const double time_pressure = forecast.has_value() ? TimePressure(call, *forecast, now) : 0;
-  if (time_pressure > 1) return {Verdict::kLate, RetryAfter(forecast)};
-  const double pressure = std::max({
-      time_pressure,
-      Share(static_cast<double>(queue.calls), static_cast<double>(queue.calls_max)),
-      Share(static_cast<double>(queue.bytes), static_cast<double>(queue.bytes_max)),
-  });
-  if (pressure > PressureMax(call.criticality, call.retry)) {
-    return {Verdict::kShed, RetryAfter(forecast)};
+  if (time_pressure > 1) return {Verdict::kLate, RetryAfter(call, forecast)};
+  const double room_pressure =
+      std::max(Share(static_cast<double>(queue.calls), static_cast<double>(queue.calls_max)),
+               Share(static_cast<double>(queue.bytes), static_cast<double>(queue.bytes_max)));
+  if (std::max(time_pressure, room_pressure) > PressureMax(call.criticality, call.retry)) {
+    return {Verdict::kShed, RetryAfter(call, forecast)};
+  }
+  if (call.over_share) {
+    const double wait_pressure = forecast.has_value() ? WaitPressure(call, *forecast, now) : 0;
+    if (std::max(wait_pressure, room_pressure) > kOverSharePressureMax) {
+      return {Verdict::kOverShare, RetryAfter(call, forecast)};
+    }
   }
   return {};
 }

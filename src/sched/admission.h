@@ -32,15 +32,18 @@ struct Applicant {
   uint64_t bytes = 0;
   tensor::Criticality criticality = tensor::Criticality::kCritical;
   bool retry = false;
+  bool over_share = false;  // Its client asks for more than its share.
+  uint64_t salt = 0;        // Any number: clients that are refused together come back apart.
   absl::Time arrived = {};
   absl::Time deadline = absl::InfiniteFuture();
 };
 
 enum class Verdict : uint8_t {
   kAdmit,
-  kFull,  // No room in calls or bytes.
-  kLate,  // Could not be answered in time.
-  kShed,  // Its kind is let go first, and the queue is under pressure.
+  kFull,       // No room in calls or bytes.
+  kLate,       // Could not be answered in time.
+  kShed,       // Its kind is let go first, and the queue is under pressure.
+  kOverShare,  // What is left is for clients that ask for less.
 };
 
 struct Admission {
@@ -52,6 +55,9 @@ struct Admission {
 // admits everything: what runs now teaches, what is refused does not.
 Admission Admit(const Applicant& call, const Fullness& queue,
                 const std::optional<Forecast>& forecast, absl::Time now);
+
+// The queue's share, in calls, bytes and time, that clients over their share may fill.
+inline constexpr double kOverSharePressureMax = 0.75;
 
 // The queue's share that calls of this kind may fill: 1 for normal ones.
 double PressureMax(tensor::Criticality criticality, bool retry);

@@ -60,6 +60,36 @@ TEST(Admit, DecidesByTable) {
   }
 }
 
+TEST(Admit, ClientsOverTheirShareLeaveAQuarterToTheOthers) {
+  const auto verdict = [](int64_t queued, int wait_ms, bool over_share) {
+    std::optional<Forecast> forecast;
+    if (wait_ms >= 0) forecast = {absl::Milliseconds(wait_ms), absl::Milliseconds(40)};
+    // 90 ms without the margin, 50 of them to wait in.
+    const Applicant call{
+        .over_share = over_share, .arrived = kNow, .deadline = kNow + absl::Milliseconds(100)};
+    return Admit(call, {.calls = queued, .calls_max = 100, .bytes_max = 100}, forecast, kNow)
+        .verdict;
+  };
+  EXPECT_EQ(verdict(75, -1, true), Verdict::kAdmit);
+  EXPECT_EQ(verdict(76, -1, true), Verdict::kOverShare);
+  EXPECT_EQ(verdict(76, -1, false), Verdict::kAdmit);
+  EXPECT_EQ(verdict(10, 37, true), Verdict::kAdmit);
+  EXPECT_EQ(verdict(10, 38, true), Verdict::kOverShare);
+  EXPECT_EQ(verdict(10, 38, false), Verdict::kAdmit);
+  EXPECT_EQ(verdict(10, 51, true), Verdict::kLate);
+}
+
+TEST(Admit, ThoseRefusedTogetherComeBackApart) {
+  const auto after = [](uint64_t salt) {
+    const Forecast forecast{absl::Milliseconds(200), absl::Milliseconds(10)};
+    const Applicant call{.salt = salt, .arrived = kNow, .deadline = kNow + absl::Milliseconds(100)};
+    return Admit(call, {.calls = 1, .calls_max = 9, .bytes_max = 9}, forecast, kNow).retry_after;
+  };
+  EXPECT_EQ(after(0), absl::Milliseconds(200));
+  EXPECT_GT(after(1), after(0));
+  EXPECT_LE(after(63), absl::Milliseconds(300));
+}
+
 TEST(Admit, CountsBytes) {
   const Fullness queue{.calls = 1, .calls_max = 100, .bytes = 60, .bytes_max = 100};
   EXPECT_EQ(Admit({.bytes = 40}, queue, std::nullopt, kNow).verdict, Verdict::kAdmit);

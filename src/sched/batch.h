@@ -42,7 +42,9 @@ struct Batch {
   bool together = false;  // Calls may share this run: the outputs have its rows.
   bool suspect = false;   // A lone call, on a worker with nothing else to do.
   absl::Time started;
-  std::vector<std::shared_ptr<const void>> keeps;
+  // Of members that nobody waits for any more: signature, inputs, and who owns them.
+  std::vector<Call> left;
+  std::vector<std::shared_ptr<const void>> keeps;  // Of what was made for the run.
 };
 
 }  // namespace tensord::sched

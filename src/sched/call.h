@@ -10,6 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "sched/fair_share.h"
 #include "tensor/request.h"
 #include "tensor/tensor.h"
 
@@ -32,6 +33,16 @@ struct CallResult {
   absl::Duration retry_after = {};  // A hint to a client that was refused; zero: none.
 };
 
+// A call of which only the head has been read.
+struct EarlyCall {
+  uint64_t bytes = 0;  // Of its body.
+  tensor::Criticality criticality = tensor::Criticality::kCritical;
+  bool retry = false;
+  ClientBucket client = 0;
+  absl::Time arrived = {};
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
 // One call, matched with its signature and checked against it.
 struct Call {
   int signature = 0;
@@ -48,7 +59,8 @@ struct Call {
   absl::Time arrived = {};
   absl::Time deadline = absl::InfiniteFuture();
   tensor::Criticality criticality = tensor::Criticality::kCritical;
-  bool retry = false;  // The client has tried before (grpc-previous-rpc-attempts > 0).
+  bool retry = false;       // The client has tried before (grpc-previous-rpc-attempts > 0).
+  ClientBucket client = 0;  // Whose it is, for fair shares.
   // Runs exactly once unless the call is cancelled; never inside Submit. It may call the queue, and
   // even destroy it.
   absl::AnyInvocable<void(CallResult)> done = {};

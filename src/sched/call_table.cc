@@ -33,6 +33,7 @@ CallEntry& CallTable::Add(Call call) {
   entry.workers_lost = 0;
   entry.alone = false;
   entry.is_piece = false;
+  entry.due = absl::InfinitePast();
   if (entry.call.deadline != absl::InfiniteFuture()) {
     heap_.emplace_back();
     SiftUp(heap_.size() - 1, {entry.call.deadline, &entry});
@@ -53,6 +54,7 @@ void CallTable::Remove(CallEntry& entry) {
   entry.state = CallState::kFree;
   entry.call.inputs.clear();
   entry.call.keep.reset();
+  entry.model_bytes.Clear();
   entry.call.done = nullptr;
   entry.pieces.reset();
   free_.push_back(static_cast<uint32_t>(PlaceOf(entry.id)));

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "sched/call.h"
+#include "sched/model_bytes.h"
 #include "sched/rows.h"
 
 namespace tensord::sched {
@@ -38,7 +39,10 @@ struct CallEntry {
   CallId id = 0;
   CallState state = CallState::kFree;
   Call call;
-  uint64_t bytes = 0;  // Of the inputs.
+  uint64_t bytes = 0;          // Of the inputs.
+  ModelBytesHeld model_bytes;  // Until it is answered.
+  absl::Time turn;             // FairShare's, when it first waited.
+  absl::Time due;              // Its place in the queue; the infinite past before it has one.
   CallLane* lane = nullptr;
   Batch* batch = nullptr;
   size_t batch_index = 0;              // Among the batch's members.

@@ -141,8 +141,8 @@ absl::Time LeaveTime(const Filling& filling, PlanRules rules) {
 
 }  // namespace
 
-absl::Time DueTime(absl::Time arrived, absl::Time deadline) {
-  return std::min(deadline, arrived + limits::kPatienceMax);
+absl::Time DueTime(absl::Time turn, absl::Time deadline) {
+  return std::min(deadline, turn + limits::kPatienceMax);
 }
 
 bool Before(const Pending& a, const Pending& b) {

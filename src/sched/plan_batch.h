@@ -21,13 +21,14 @@ struct Pending {
   uint64_t bytes = 0;  // Of its inputs.
   tensor::Criticality criticality = tensor::Criticality::kCritical;
   absl::Time arrived = {};
-  absl::Time due = {};  // DueTime(arrived, deadline): the place in the queue.
+  absl::Time due = {};  // DueTime(turn, deadline): the place in the queue.
   absl::Time deadline = absl::InfiniteFuture();
 };
 
 // A call that could wait long is served as if it could wait kPatienceMax: ahead of newer, more
-// urgent ones in the end, so that it does not starve behind a stream of them.
-absl::Time DueTime(absl::Time arrived, absl::Time deadline);
+// urgent ones in the end, so that it does not starve behind a stream of them. `turn`: when it would
+// be its client's turn, at its arrival or later.
+absl::Time DueTime(absl::Time turn, absl::Time deadline);
 
 // The order of service: by class, then earliest due, then first come.
 bool Before(const Pending& a, const Pending& b);

@@ -11,6 +11,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
 #include "base/limits.h"
+#include "sched/model_bytes.h"
 #include "tensor/signature.h"
 
 namespace tensord::sched {
@@ -70,6 +71,10 @@ struct QueueOptions {
   uint64_t bytes_max = limits::kBatchBytesMax;
   int64_t queued_calls_max = limits::kQueuedCallsMax;
   uint64_t queued_bytes_max = limits::kQueuedBytesMax;
+  // Of the model, whose versions share it. Null: no limit besides this queue's own.
+  std::shared_ptr<ModelBytes> model_bytes = {};
+  // A run that takes longer costs its worker, whatever deadlines its calls have.
+  absl::Duration run_timeout = absl::InfiniteDuration();
 
   absl::AnyInvocable<void(const RunEvent&)> on_run = {};  // May be null. Must not call the queue.
 };

@@ -18,6 +18,9 @@ constexpr double kFade = 0.998;           // A run fades to a third of its weigh
 constexpr double kWeightMin = 1.0;        // A size seen long ago still counts as one run.
 constexpr int64_t kBucketSamplesMin = 4;  // Fewer are an anecdote, not a point for the line.
 constexpr int64_t kFitEvery = 16;  // Drawing the line costs as much as a tiny run's hand-over.
+// What a hint may say: more is nonsense, or no use.
+constexpr int64_t kSeededRowsMax = 1 << 24;
+constexpr absl::Duration kSeededTimeMax = absl::Hours(1);
 // 95 % of a normal distribution lie below mean + 1.645 sigma, and sigma is 1.253 mean deviations.
 constexpr double kP95Deviations = 1.645 * 1.253;
 
@@ -46,6 +49,7 @@ void ServiceTime::Add(int64_t rows, absl::Duration time) {
   const double seconds = absl::ToDoubleSeconds(time);
   ++samples_;
   ++bucket.samples;
+  bucket.seeded = false;
   const double alpha = std::max(1.0 / static_cast<double>(bucket.samples), kAlphaMin);
   bucket.rows += alpha * (static_cast<double>(rows) - bucket.rows);
   bucket.seconds += alpha * (seconds - bucket.seconds);
@@ -53,6 +57,31 @@ void ServiceTime::Add(int64_t rows, absl::Duration time) {
   for (Bucket& other : buckets_) other.weight *= kFade;
   bucket.weight += 1;
   if (samples_ % kFitEvery == 0 || samples_ == limits::kPredictionSamplesMin) FitLine();
+}
+
+void ServiceTime::Seed(int64_t rows, absl::Duration time) {
+  if (rows < 1 || rows > kSeededRowsMax) return;
+  if (time <= absl::ZeroDuration() || time > kSeededTimeMax) return;
+  Bucket& bucket = buckets_[BucketOf(rows)];
+  if (bucket.samples > 0 && !bucket.seeded) return;
+  bucket = {.rows = static_cast<double>(rows),
+            .seconds = absl::ToDoubleSeconds(time),
+            .deviation = 0,
+            .weight = 1,
+            .samples = kBucketSamplesMin,
+            .warm = true,
+            .seeded = true};
+  seeded_ = true;
+  FitLine();
+}
+
+std::vector<RunTimeHint> ServiceTime::Learnt() const {
+  std::vector<RunTimeHint> learnt;
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.seeded || bucket.samples < kBucketSamplesMin) continue;
+    learnt.push_back({.rows = std::llround(bucket.rows), .time = absl::Seconds(bucket.seconds)});
+  }
+  return learnt;
 }
 
 // Least squares over the buckets' averages, weighted so that equal relative errors count equally.
@@ -92,12 +121,12 @@ double ServiceTime::MeanSeconds(int64_t rows) const {
 }
 
 std::optional<absl::Duration> ServiceTime::Mean(int64_t rows) const {
-  if (samples_ < limits::kPredictionSamplesMin) return std::nullopt;
+  if (!known()) return std::nullopt;
   return absl::Seconds(MeanSeconds(rows));
 }
 
 std::optional<absl::Duration> ServiceTime::P95(int64_t rows) const {
-  if (samples_ < limits::kPredictionSamplesMin) return std::nullopt;
+  if (!known()) return std::nullopt;
   const Bucket& own = buckets_[BucketOf(rows)];
   return absl::Seconds(MeanSeconds(rows) + kP95Deviations * own.deviation);
 }

@@ -84,6 +84,42 @@ TEST(ServiceTime, PredictsTooShortRatherThanTooLongFromOneSize) {
   EXPECT_EQ(service.Mean(4), absl::Milliseconds(4));
 }
 
+TEST(ServiceTime, HintsPredictBeforeAnyRunAndCountLittleAfterwards) {
+  ServiceTime service;
+  for (const int64_t rows : {1, 2, 4, 8}) service.Seed(rows, Line(4, 0.5, rows));
+  ASSERT_TRUE(service.line().has_value());
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(*service.Mean(8)), 8, 0.01);
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(*service.Mean(64)), 36, 0.1);
+  EXPECT_EQ(*service.P95(8), *service.Mean(8));
+  EXPECT_EQ(service.samples(), 0);
+  EXPECT_TRUE(service.Learnt().empty()) << "hints are not handed on";
+  for (int i = 0; i < 40; ++i) service.Add(8, absl::Milliseconds(80));
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(*service.Mean(8)), 80, 6);
+  ASSERT_EQ(service.Learnt().size(), 1u);
+  EXPECT_EQ(service.Learnt()[0].rows, 8);
+}
+
+TEST(ServiceTime, HintsThatMakeNoSenseCountForNothing) {
+  ServiceTime service;
+  service.Seed(0, absl::Milliseconds(1));
+  service.Seed(-5, absl::Milliseconds(1));
+  service.Seed(int64_t{1} << 60, absl::Milliseconds(1));
+  service.Seed(1, absl::ZeroDuration());
+  service.Seed(1, -absl::Seconds(1));
+  service.Seed(1, absl::InfiniteDuration());
+  EXPECT_FALSE(service.Mean(1).has_value());
+  service.Seed(1, absl::Milliseconds(3));
+  service.Seed(1, absl::Milliseconds(5));
+  EXPECT_EQ(service.Mean(1), absl::Milliseconds(5)) << "the later one holds";
+}
+
+TEST(ServiceTime, AHintAfterRealRunsIsTooLate) {
+  ServiceTime service;
+  for (int i = 0; i < 30; ++i) service.Add(1, absl::Milliseconds(2));
+  service.Seed(1, absl::Seconds(9));
+  EXPECT_EQ(service.Mean(1), absl::Milliseconds(2));
+}
+
 TEST(ServiceTime, FollowsAModelThatBecomesSlower) {
   ServiceTime service;
   for (int i = 0; i < 5000; ++i) service.Add(1 + i % 2, Line(1, 1, 1 + i % 2));

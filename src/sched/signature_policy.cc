@@ -77,7 +77,8 @@ SignatureStats SignaturePolicy::stats() const {
   SignatureStats stats{.batches = batches_,
                        .refused_batching = refused_batching_,
                        .rows_cap = RowsCap(),
-                       .samples = service_.samples()};
+                       .samples = service_.samples(),
+                       .run_times = service_.Learnt()};
   if (const auto line = service_.line(); line.has_value()) {
     stats.fixed = absl::Seconds(line->fixed);
     stats.per_row = absl::Seconds(line->per_row);

@@ -31,6 +31,7 @@ class SignaturePolicy {
   int64_t RowsCap() const;
 
   void Learn(int64_t rows, absl::Duration run_time);
+  void Seed(const RunTimeHint& hint) { service_.Seed(hint.rows, hint.time); }
   const ServiceTime& service() const { return service_; }
   SignatureStats stats() const;
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "sched/service_time.h"
 
 namespace tensord::sched {
 
@@ -19,6 +20,7 @@ struct SignatureStats {
   // The model S(b) = fixed + per_row * b, as learnt; zero before there are samples.
   absl::Duration fixed = {};
   absl::Duration per_row = {};
+  std::vector<RunTimeHint> run_times = {};  // By size, as learnt; for whoever serves it next.
 };
 
 // Counters only grow; a call is in `submitted` and later in exactly one of the "ends".
@@ -40,6 +42,9 @@ struct Stats {
   int64_t refused_full = 0;     // Queue full (calls, bytes or max_enqueued_batches).
   int64_t refused_late = 0;     // Could not have finished in time.
   int64_t refused_shed = 0;     // A retry or a sheddable call under pressure.
+  int64_t refused_share = 0;    // Its client asks for more than its share, under pressure.
+  int64_t refused_poison = 0;   // Such a call has ended two workers.
+  int64_t refused_early = 0;    // Not an end: of those above, refused before the body was read.
   int64_t refused_other = 0;    // Over max_batch_size, or the version is gone.
   int64_t lost = 0;             // A worker died with it (UNAVAILABLE, INTERNAL).
   int64_t failed_all = 0;       // By FailAll.

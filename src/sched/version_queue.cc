@@ -15,9 +15,6 @@
 namespace tensord::sched {
 namespace {
 
-constexpr std::string_view kQueueFull =
-    "The batch scheduling queue to which this task was submitted is full; ";
-
 Pending PendingOf(const CallEntry& entry) {
   const Call& call = entry.call;
   return {.id = entry.id,
@@ -25,7 +22,7 @@ Pending PendingOf(const CallEntry& entry) {
           .bytes = entry.bytes,
           .criticality = call.criticality,
           .arrived = call.arrived,
-          .due = DueTime(call.arrived, call.deadline),
+          .due = entry.due,
           .deadline = call.deadline};
 }
 
@@ -33,10 +30,6 @@ uint64_t BytesOf(const Call& call) {
   uint64_t bytes = 0;
   for (const tensor::TensorView& input : call.inputs) bytes += input.bytes.size();
   return bytes;
-}
-
-std::string Milliseconds(absl::Duration duration) {
-  return base::Cat(absl::ToInt64Milliseconds(duration), " ms");
 }
 
 }  // namespace
@@ -73,16 +66,25 @@ CallId VersionQueue::Submit(Call call) {
                 options_.signatures[static_cast<size_t>(call.signature)].inputs);
   ++stats_.submitted;
   const uint64_t bytes = BytesOf(call);
-  Refusal refusal = Refuse(call, bytes);
+  const PoisonList::Standing standing = poison_.Find(call, timers_.Now());
+  Refusal refusal = RefuseByContent(standing);
+  if (refusal.end == nullptr) refusal = Refuse(call, bytes);
   CallEntry& entry = calls_.Add(std::move(call));
   const CallId id = entry.id;
   entry.bytes = bytes;
+  if (refusal.end == nullptr && options_.model_bytes != nullptr) {
+    entry.model_bytes = ModelBytesHeld(options_.model_bytes, bytes);
+  }
   if (refusal.end != nullptr) {
     entry.state = CallState::kDecided;
     Decide(entry, {.status = std::move(refusal.status), .retry_after = refusal.retry_after},
            refusal.end);
   } else {
-    Enqueue(entry);
+    if (standing == PoisonList::Standing::kSuspect) {
+      EnqueueSuspect(entry);
+    } else {
+      Enqueue(entry);
+    }
     Pump();
   }
   ArmTimer();
@@ -116,6 +118,13 @@ void VersionQueue::OnWorkerFree() {
   ArmTimer();
 }
 
+void VersionQueue::Seed(std::span<const RunTimeHint> hints) {
+  for (const RunTimeHint& hint : hints) {
+    if (hint.signature < 0 || static_cast<size_t>(hint.signature) >= policies_.size()) continue;
+    policies_[static_cast<size_t>(hint.signature)].Seed(hint);
+  }
+}
+
 void VersionQueue::Drain(loop::Task done) {
   TENSORD_CHECK(!draining_);
   draining_ = true;
@@ -145,143 +154,7 @@ Stats VersionQueue::stats() const {
   return stats;
 }
 
-// ---- Admission -------------------------------------------------------------------------------
-
-VersionQueue::Refusal VersionQueue::Refuse(const Call& call, uint64_t bytes) {
-  const absl::Time now = timers_.Now();
-  if (closed_) {
-    return {absl::UnavailableError(base::Cat(Name(), " was unloaded; call again")),
-            absl::ZeroDuration(), &Stats::refused_other};
-  }
-  if (call.deadline <= now) {
-    return {absl::DeadlineExceededError(
-                base::Cat("the deadline passed before the call reached ", Name())),
-            absl::ZeroDuration(), &Stats::expired_queued};
-  }
-  if (Refusal refusal = RefuseByBatches(call); refusal.end != nullptr) return refusal;
-  if (lanes_.calls() == 0) return {};
-  const Fullness queue{.calls = lanes_.calls(),
-                       .calls_max = options_.queued_calls_max,
-                       .bytes = lanes_.bytes(),
-                       .bytes_max = options_.queued_bytes_max};
-  const Applicant applicant{.bytes = bytes,
-                            .criticality = call.criticality,
-                            .retry = call.retry,
-                            .arrived = call.arrived,
-                            .deadline = call.deadline};
-  const std::optional<Forecast> forecast = ForecastOf(call);
-  const Admission admission = Admit(applicant, queue, forecast, now);
-  const absl::Duration after = admission.retry_after;
-  switch (admission.verdict) {
-    case Verdict::kAdmit:
-      return {};
-    case Verdict::kFull: {
-      const bool down = workers_.live() == 0;
-      return {
-          absl::Status(down ? absl::StatusCode::kUnavailable : absl::StatusCode::kResourceExhausted,
-                       base::Cat("the queue of ", Name(), " is full (", queue.calls, " calls, ",
-                                 queue.bytes, " bytes wait", down ? ", no worker is ready" : "",
-                                 "); try again in ", Milliseconds(after))),
-          after, &Stats::refused_full};
-    }
-    case Verdict::kLate:
-      return {absl::ResourceExhaustedError(base::Cat(
-                  Name(), " is overloaded: the answer would come in about ",
-                  Milliseconds(forecast->wait + forecast->run), ", the deadline is in ",
-                  Milliseconds(call.deadline - now), "; try again in ", Milliseconds(after))),
-              after, &Stats::refused_late};
-    case Verdict::kShed:
-      return {absl::ResourceExhaustedError(base::Cat(Name(), " is under pressure and lets go of ",
-                                                     call.retry ? "retries" : "sheddable calls",
-                                                     " first; try again in ", Milliseconds(after))),
-              after, &Stats::refused_shed};
-  }
-  return {};
-}
-
-// The limits that an operator set, in the original's words.
-VersionQueue::Refusal VersionQueue::RefuseByBatches(const Call& call) {
-  const SignaturePolicy& policy = policies_[static_cast<size_t>(call.signature)];
-  if (!options_.batching.has_value() || !policy.batches()) return {};
-  const BatchingParameters& set = *options_.batching;
-  if (set.max_batch_size.has_value() && call.rows > *set.max_batch_size) {
-    return {absl::InvalidArgumentError(base::Cat("Task size ", call.rows,
-                                                 " is larger than maximum input batch size ",
-                                                 *set.max_batch_size, " of ", Name())),
-            absl::ZeroDuration(), &Stats::refused_other};
-  }
-  if (!set.max_enqueued_batches.has_value()) return {};
-  const int64_t batches_max = std::max<int64_t>(1, *set.max_enqueued_batches);
-  if (lanes_.calls() < batches_max && !set.enable_large_batch_splitting) return {};
-  const int64_t rows_max = policy.RowsCap();
-  const CallLane& own = LaneOf(call, false);
-  int64_t batches = 0;
-  int64_t room = 0;
-  for (const CallLane* lane : lanes_.active()) {
-    if (lane->signature() != call.signature) continue;
-    const OpenBatches open = CountBatches(lane->calls(), lane->alone() ? 1 : rows_max);
-    batches += open.batches;
-    if (lane == &own) room = open.room;
-  }
-  const int64_t rows = std::max<int64_t>(1, call.rows);
-  const int64_t free = std::max<int64_t>(0, batches_max - batches);
-  const bool fits =
-      set.enable_large_batch_splitting ? rows <= free * rows_max + room : rows <= room || free > 0;
-  if (fits) return {};
-  const std::string words =
-      set.enable_large_batch_splitting
-          ? base::Cat("task size is ", call.rows, " but scheduling capacity is only ",
-                      free * rows_max + room, " (num_enqueued_batches=", batches,
-                      ", max_enqueued_batches=", batches_max,
-                      ", max_execution_batch_size=", rows_max, ")")
-          : base::Cat("currently ", batches, " batches enqueued and max_enqueued_batches is ",
-                      batches_max);
-  return {absl::UnavailableError(base::Cat(kQueueFull, words, "; try again")), absl::ZeroDuration(),
-          &Stats::refused_full};
-}
-
-// When the call would be through if it were queued now; nullopt when that is not known or cannot
-// matter.
-std::optional<Forecast> VersionQueue::ForecastOf(const Call& call) {
-  const absl::Time now = timers_.Now();
-  if (call.deadline - now > limits::kPredictionReach) return std::nullopt;
-  const int64_t executors = workers_.executors();
-  if (executors == 0) return std::nullopt;
-  const SignaturePolicy& policy = policies_[static_cast<size_t>(call.signature)];
-  const CallLane& lane = LaneOf(call, false);
-  int64_t rows = std::max<int64_t>(1, call.rows);
-  if (!lane.alone()) rows = std::max(rows, std::min(policy.RowsCap(), lane.rows() + rows));
-  const std::optional<absl::Duration> run = policy.service().P95(rows);
-  if (!run.has_value()) return std::nullopt;
-  const Pending pending{.criticality = call.criticality,
-                        .arrived = call.arrived,
-                        .due = DueTime(call.arrived, call.deadline)};
-  return Forecast{.wait = WorkBefore(pending) / executors, .run = *run};
-}
-
-// Executor time until a call that were queued now would start, as far as it is known: what is left
-// of the runs that are out, and what is served before it.
-absl::Duration VersionQueue::WorkBefore(const Pending& call) const {
-  const absl::Time now = timers_.Now();
-  absl::Duration work;
-  for (const Batch* batch : running_) {
-    const ServiceTime& service = policies_[static_cast<size_t>(batch->signature)].service();
-    const auto mean = service.Mean(std::max<int64_t>(1, batch->rows + batch->pad_rows));
-    if (mean.has_value()) work += std::max(absl::ZeroDuration(), batch->started + *mean - now);
-  }
-  for (const CallLane* lane : lanes_.active()) {
-    const SignaturePolicy& policy = policies_[static_cast<size_t>(lane->signature())];
-    const auto before = static_cast<double>(lane->CallsBefore(call));
-    const auto calls = static_cast<double>(lane->calls().size());
-    const double rows = static_cast<double>(lane->rows()) * before / calls;
-    const int64_t run_rows = lane->alone()
-                                 ? std::max<int64_t>(1, lane->rows() / static_cast<int64_t>(calls))
-                                 : policy.RowsCap();
-    const auto mean = policy.service().Mean(run_rows);
-    if (mean.has_value()) work += *mean * (rows / static_cast<double>(run_rows));
-  }
-  return work;
-}
+// ---- Into the queue ------------------------------------------------------------------------
 
 bool VersionQueue::Pads() const {
   return options_.batching.has_value() && options_.batching->pad_variable_length_inputs;
@@ -314,6 +187,13 @@ void VersionQueue::Enqueue(CallEntry& entry) {
       return;
     }
   }
+  const Call& call = entry.call;
+  FairShare& fair = fair_[static_cast<size_t>(call.criticality)];
+  if (entry.due == absl::InfinitePast()) {
+    entry.turn = fair.Turn(call.client, timers_.Now());
+    entry.due = DueTime(entry.turn, call.deadline);
+  }
+  fair.Wait(call.client, CostOf(call, entry.bytes), timers_.Now());
   lanes_.Push(*entry.lane, PendingOf(entry));
 }
 
@@ -341,6 +221,7 @@ void VersionQueue::SubmitPieces(CallEntry& entry, int64_t rows_max) {
         .arrived = call.arrived,
         .deadline = call.deadline,
         .criticality = call.criticality,
+        .client = call.client,
         .done = [this, parent, i = entry.pieces->ids.size()](
                     CallResult result) { OnPiece(parent, i, std::move(result)); },
     });
@@ -386,14 +267,17 @@ void VersionQueue::Leave(CallEntry& entry) {
     if (entry.lane == nullptr) {
       std::erase(suspects_, entry.id);
     } else {
+      fair_[static_cast<size_t>(entry.call.criticality)].Leave(entry.call.client);
       lanes_.Remove(*entry.lane, PendingOf(entry));
     }
   } else if (entry.state == CallState::kRunning) {
     Batch& batch = *entry.batch;
     batch.members[entry.batch_index].id = 0;
     --batch.waiting;
-    // The worker may still read the inputs.
-    if (entry.call.keep != nullptr) batch.keeps.push_back(std::move(entry.call.keep));
+    // The worker may still read the inputs, and may yet crash of them.
+    batch.left.push_back({.signature = entry.call.signature,
+                          .inputs = std::move(entry.call.inputs),
+                          .keep = std::move(entry.call.keep)});
   }
 }
 

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "sched/call.h"
 #include "sched/call_lanes.h"
 #include "sched/call_table.h"
+#include "sched/poison_list.h"
 #include "sched/queue_options.h"
 #include "sched/signature_policy.h"
 #include "sched/stats.h"
@@ -45,6 +47,9 @@ class VersionQueue {
   // through `done`, later.
   // REQUIRES: call.signature is one of the options', with as many inputs; done is set.
   CallId Submit(Call call);
+  // The same decision before the call's inputs are there: why it would be refused now, for lack of
+  // room or time, whatever is in it; nullopt when it would not. What is refused here is counted.
+  std::optional<CallResult> RefuseEarly(const EarlyCall& call);
   // Nobody waits for this call any longer; its `done` will not run. Queued: it is gone. Running:
   // what comes out is dropped. Does nothing for a call that was answered.
   void Cancel(CallId id);
@@ -56,6 +61,9 @@ class VersionQueue {
   void RemoveWorker(fleet::Worker* worker);
   // A worker's Free() may have grown.
   void OnWorkerFree();
+
+  // How long runs took elsewhere, to begin with. Hints about signatures that are none are left out.
+  void Seed(std::span<const RunTimeHint> hints);
 
   // Runs `done` once, from a timer, when no call waits for an answer. Calls that still arrive until
   // then are served; afterwards they are answered UNAVAILABLE. `done` may destroy the queue.
@@ -78,14 +86,20 @@ class VersionQueue {
     absl::Duration retry_after = {};
     End end = nullptr;  // Null: admitted.
   };
+  absl::Status PoisonError() const;
+  Refusal RefuseByContent(PoisonList::Standing standing) const;
   Refusal Refuse(const Call& call, uint64_t bytes);
+  Refusal RefuseByLoad(const Applicant& call, const std::optional<Forecast>& forecast) const;
+  Refusal RefuseByBytes(uint64_t bytes);
   Refusal RefuseByBatches(const Call& call);
   std::optional<Forecast> ForecastOf(const Call& call);
+  absl::Duration CostOf(const Call& call, uint64_t bytes) const;
   absl::Duration WorkBefore(const Pending& call) const;
   CallLane& LaneOf(const Call& call, bool is_piece);
   bool Pads() const;
   void LimitPadding(BatchPlan* plan);
   void Enqueue(CallEntry& entry);
+  void EnqueueSuspect(CallEntry& entry);
   void SubmitPieces(CallEntry& entry, int64_t rows_max);
   void OnPiece(CallId parent, size_t piece, CallResult result);
 
@@ -100,8 +114,10 @@ class VersionQueue {
   void OnOutcome(std::unique_ptr<Batch> batch, fleet::RunOutcome outcome);
   void AfterOutputs(Batch& batch, fleet::RunOutcome& outcome);
   void AfterError(Batch& batch, const absl::Status& status, bool again);
-  void AfterLoss(Batch& batch, const absl::Status& status);
+  void AfterLoss(Batch& batch, const fleet::RunOutcome& outcome);
   void RunAgain(CallEntry& entry, bool suspect);
+  void Suspect(const Batch& batch);
+  void ClearSuspect(const Batch& batch);
   void CountRun(const Batch& batch, const fleet::RunOutcome& outcome);
 
   // Ending calls.
@@ -122,9 +138,12 @@ class VersionQueue {
   const std::shared_ptr<bool> alive_;  // False once destroyed; a callback may do that.
 
   std::vector<SignaturePolicy> policies_;  // By signature.
+  std::array<FairShare, 4> fair_;          // By criticality.
   CallTable calls_;
   CallLanes lanes_;
-  std::vector<CallId> suspects_;  // Were in a worker when it died; run one by one.
+  // Were in a worker when it died, or are as one that was; run one by one.
+  std::vector<CallId> suspects_;
+  PoisonList poison_;
   WorkerPool workers_;
   std::vector<Batch*> running_;  // Owned by the workers' callbacks.
   std::vector<Answer> answers_;  // Decided, not yet delivered.

@@ -174,6 +174,7 @@ void VersionQueue::Run(WorkerSlot& slot, std::span<const CallId> ids, const Lane
   batch->members.reserve(ids.size());
   fleet::RunSpec spec;
   spec.deadline = absl::InfinitePast();
+  spec.kill_at = batch->started + options_.run_timeout;
   for (const CallId id : ids) {
     CallEntry& entry = *calls_.Find(id);
     Call& call = entry.call;
@@ -182,7 +183,10 @@ void VersionQueue::Run(WorkerSlot& slot, std::span<const CallId> ids, const Lane
     spec.signature = call.signature;
     spec.more_signatures = call.more_signatures;
     spec.deadline = std::max(spec.deadline, call.deadline);
-    if (lane != nullptr) Leave(entry);
+    if (lane != nullptr) {
+      Leave(entry);
+      fair_[static_cast<size_t>(call.criticality)].Serve(entry.turn);
+    }
     entry.state = CallState::kRunning;
     entry.batch = batch.get();
     entry.batch_index = batch->members.size();
@@ -215,11 +219,15 @@ void VersionQueue::OnOutcome(std::unique_ptr<Batch> batch, fleet::RunOutcome out
   if (outcome.worker_lost) {
     if (!std::exchange(batch->worker->died, true)) ++stats_.workers_lost;
     workers_.MarkLost(*batch->worker);
-    AfterLoss(*batch, outcome.status);
-  } else if (outcome.status.ok()) {
-    AfterOutputs(*batch, outcome);
+    if (outcome.crashed) Suspect(*batch);
+    AfterLoss(*batch, outcome);
   } else {
-    AfterError(*batch, outcome.status, batch->members.size() > 1);
+    if (batch->suspect) ClearSuspect(*batch);
+    if (outcome.status.ok()) {
+      AfterOutputs(*batch, outcome);
+    } else {
+      AfterError(*batch, outcome.status, batch->members.size() > 1);
+    }
   }
   workers_.RunEnded(*batch->worker);
   batch.reset();
@@ -303,25 +311,25 @@ void VersionQueue::AfterError(Batch& batch, const absl::Status& status, bool aga
   }
 }
 
-void VersionQueue::AfterLoss(Batch& batch, const absl::Status& status) {
+void VersionQueue::AfterLoss(Batch& batch, const fleet::RunOutcome& outcome) {
   for (const Batch::Member& member : batch.members) {
     if (member.id == 0) continue;
     CallEntry& entry = *calls_.Find(member.id);
     ++entry.workers_lost;
-    if (batch.suspect) {
-      DecideStatus(
-          entry,
-          absl::InternalError(base::Cat("this call was running when a worker of ", Name(),
-                                        " died, and again, alone, when a second one died (",
-                                        base::Message(status), "); it is not run once more")),
-          &Stats::lost);
+    if (batch.suspect && (outcome.crashed || entry.workers_lost > 1)) {
+      DecideStatus(entry,
+                   absl::InternalError(
+                       base::Cat("this call was running when a worker of ", Name(),
+                                 " died, and again, alone, when a second one died (",
+                                 base::Message(outcome.status), "); it is not run once more")),
+                   &Stats::lost);
     } else if (workers_.live() > 0 && !options_.stateful) {
       RunAgain(entry, true);
     } else {
       DecideStatus(entry,
-                   absl::UnavailableError(
-                       base::Cat("the worker of ", Name(),
-                                 " died while it was running the call: ", base::Message(status))),
+                   absl::UnavailableError(base::Cat(
+                       "the worker of ", Name(),
+                       " died while it was running the call: ", base::Message(outcome.status))),
                    &Stats::lost);
     }
   }
@@ -331,13 +339,71 @@ void VersionQueue::RunAgain(CallEntry& entry, bool suspect) {
   ++stats_.second_runs;
   entry.batch = nullptr;
   entry.alone = true;
-  if (!suspect) {
+  if (suspect) {
+    EnqueueSuspect(entry);
+  } else {
     Enqueue(entry);
-    return;
   }
+}
+
+void VersionQueue::EnqueueSuspect(CallEntry& entry) {
+  entry.alone = true;
   entry.state = CallState::kQueued;
   entry.lane = nullptr;
   suspects_.push_back(entry.id);
+}
+
+// A worker crashed in this run. What waits and is as one of its calls waits with the suspects from
+// now on: among the others it would end the next worker, too. What is convicted is answered.
+void VersionQueue::Suspect(const Batch& batch) {
+  const absl::Time now = timers_.Now();
+  for (const Batch::Member& member : batch.members) {
+    if (member.id == 0) continue;
+    poison_.NoteCrash(calls_.Find(member.id)->call, batch.suspect, now);
+  }
+  for (const Call& call : batch.left) poison_.NoteCrash(call, batch.suspect, now);
+  std::vector<CallId> found;
+  for (const CallLane* lane : lanes_.active()) {
+    for (const Pending& pending : lane->calls()) {
+      const Call& call = calls_.Find(pending.id)->call;
+      if (poison_.Find(call, now) != PoisonList::Standing::kClean) found.push_back(pending.id);
+    }
+  }
+  for (const CallId id : found) {
+    CallEntry& entry = *calls_.Find(id);
+    Leave(entry);
+    EnqueueSuspect(entry);
+  }
+  found.clear();
+  for (const CallId id : suspects_) {
+    const Call& call = calls_.Find(id)->call;
+    if (poison_.Find(call, now) == PoisonList::Standing::kPoison) found.push_back(id);
+  }
+  for (const CallId id : found) {
+    DecideStatus(*calls_.Find(id), PoisonError(), &Stats::refused_poison);
+  }
+}
+
+// The suspect did no harm. Those that wait only because they are as it was wait no longer.
+void VersionQueue::ClearSuspect(const Batch& batch) {
+  if (const CallEntry* entry = calls_.Find(batch.members.front().id); entry != nullptr) {
+    poison_.Clear(entry->call);
+  }
+  for (const Call& call : batch.left) poison_.Clear(call);
+  std::vector<CallId> clean;
+  for (const CallId id : suspects_) {
+    const CallEntry& entry = *calls_.Find(id);
+    if (entry.workers_lost == 0 &&
+        poison_.Find(entry.call, timers_.Now()) == PoisonList::Standing::kClean) {
+      clean.push_back(id);
+    }
+  }
+  for (const CallId id : clean) {
+    CallEntry& entry = *calls_.Find(id);
+    Leave(entry);
+    entry.alone = false;
+    Enqueue(entry);
+  }
 }
 
 }  // namespace tensord::sched

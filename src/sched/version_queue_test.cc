@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/sched_limits.h"
 #include "loop/testing/fake_timers.h"
 #include "sched/testing/fake_worker.h"
 #include "sched/testing/sched_fixtures.h"
@@ -406,6 +407,149 @@ TEST_F(VersionQueueTest, ASuspectRunsWhereNothingElseRuns) {
   EXPECT_EQ(second.out(), 1u);
   timers_.Advance(absl::Milliseconds(20));
   EXPECT_THAT(order_, ElementsAre(2, 1, 3));
+}
+
+// ---- Calls that end workers ------------------------------------------------------------------
+
+class PoisonTest : public VersionQueueTest {
+ protected:
+  // Dies of any run with the payload of call 3.
+  FakeWorker& AddMortal() {
+    FakeWorker& worker = AddWorker();
+    worker.kills = [](const FakeRun&, const OwnedViews& inputs) {
+      for (const float value : FloatsOf(inputs.tensors[0])) {
+        if (value == 300) return true;
+      }
+      return false;
+    };
+    return worker;
+  }
+  // The same call again, under another name.
+  void SubmitPoison(int name, const CallSpec& spec = {}) {
+    SubmitInputs(name, Floats({1, 2}, 300), spec);
+  }
+  void Kill() {
+    AddMortal();
+    SubmitPoison(static_cast<int>(workers_.size()) + 100);
+    timers_.Advance(absl::Milliseconds(1));
+    queue_->RemoveWorker(workers_.back().get());
+  }
+};
+
+TEST_F(PoisonTest, WithoutAReplicaASecondCrashIsTheLast) {
+  Make();
+  Kill();
+  Kill();
+  FakeWorker& third = AddMortal();
+  SubmitPoison(3);
+  Submit(4);
+  timers_.Advance(absl::Milliseconds(5));
+  EXPECT_TRUE(absl::IsUnavailable(StatusOf(101)));
+  EXPECT_TRUE(absl::IsInternal(StatusOf(102)));
+  EXPECT_TRUE(absl::IsInternal(StatusOf(3)));
+  EXPECT_THAT(std::string(StatusOf(3).message()), HasSubstr("ended two workers"));
+  EXPECT_TRUE(StatusOf(4).ok());
+  EXPECT_TRUE(third.alive());
+  EXPECT_EQ(queue_->stats().refused_poison, 1);
+}
+
+TEST_F(PoisonTest, PoisonGetsOneMoreTrialAMinute) {
+  Make();
+  Kill();
+  Kill();
+  for (int minute = 0; minute < 3; ++minute) {
+    timers_.Advance(limits::kPoisonKept);
+    FakeWorker& next = AddMortal();
+    for (int i = 0; i < 20; ++i) SubmitPoison(1000 + 100 * minute + i);
+    timers_.Advance(absl::Seconds(1));
+    EXPECT_EQ(next.runs.size(), 1u);
+    queue_->RemoveWorker(&next);
+    AddWorker();
+    timers_.Advance(absl::Seconds(1));
+    queue_->RemoveWorker(workers_.back().get());
+  }
+}
+
+TEST_F(PoisonTest, WhatWaitsAndIsAlikeWaitsWithTheSuspect) {
+  Make();
+  FakeWorker& first = AddMortal();
+  SubmitPoison(1);
+  for (int i = 5; i < 8; ++i) Submit(i);
+  for (int i = 10; i < 13; ++i) SubmitPoison(i);
+  timers_.Advance(absl::Milliseconds(1));
+  EXPECT_FALSE(first.alive());
+  queue_->RemoveWorker(&first);
+  FakeWorker& second = AddMortal();
+  timers_.Advance(absl::Milliseconds(1));
+  EXPECT_FALSE(second.alive()) << "the suspect alone, first";
+  EXPECT_EQ(second.runs.size(), 1u);
+  queue_->RemoveWorker(&second);
+  FakeWorker& third = AddMortal();
+  timers_.Advance(absl::Seconds(1));
+  // Convicted while they waited, and so they are not run, either.
+  EXPECT_TRUE(third.alive());
+  for (int i = 5; i < 8; ++i) EXPECT_TRUE(StatusOf(i).ok()) << i;
+  for (int i = 10; i < 13; ++i) EXPECT_TRUE(absl::IsInternal(StatusOf(i))) << StatusOf(i);
+}
+
+TEST_F(PoisonTest, ASuspectThatDoesNoHarmSetsThoseLikeItFree) {
+  Make();
+  FakeWorker& first = AddWorker();
+  for (int i = 1; i <= 9; ++i) SubmitPoison(i);
+  first.Die("killed by signal 11", /*crashed=*/true);  // By chance, with the first in it.
+  queue_->RemoveWorker(&first);
+  FakeWorker& second = AddWorker();
+  timers_.Advance(absl::Milliseconds(5));
+  EXPECT_THAT(RowsOfRuns(second), ElementsAre(1, 7)) << "one trial, then all the rest at once";
+  for (int i = 2; i <= 9; ++i) EXPECT_TRUE(StatusOf(i).ok()) << i;
+}
+
+TEST_F(PoisonTest, AKillFromOutsideBlamesNobody) {
+  Make();
+  FakeWorker& first = AddWorker();
+  SubmitPoison(1);
+  first.Die();
+  queue_->RemoveWorker(&first);
+  FakeWorker& second = AddWorker();
+  for (int i = 2; i <= 4; ++i) SubmitPoison(i);
+  timers_.Advance(absl::Milliseconds(5));
+  EXPECT_THAT(RowsOfRuns(second), ElementsAre(1, 2));
+}
+
+TEST_F(PoisonTest, ACallThatHangsIsRememberedThoughItsClientHasLeft) {
+  Make();
+  FakeWorker& first = AddWorker();
+  first.time = [](const FakeRun&) { return absl::Hours(1); };
+  SubmitPoison(1, {.timeout = absl::Seconds(1)});
+  timers_.Advance(absl::Seconds(2));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(StatusOf(1)));
+  first.Die("it was ended: a run went on long after its deadline", /*crashed=*/true);
+  queue_->RemoveWorker(&first);
+  FakeWorker& second = AddWorker();
+  for (int i = 2; i <= 4; ++i) SubmitPoison(i);
+  EXPECT_EQ(second.runs.size(), 1u);
+  EXPECT_EQ(second.runs[0].rows, 1);
+  timers_.Advance(absl::Milliseconds(5));
+  for (int i = 2; i <= 4; ++i) EXPECT_TRUE(StatusOf(i).ok()) << i;
+}
+
+TEST_F(PoisonTest, OnlySoManySuspectsWait) {
+  Make();
+  Kill();
+  for (size_t i = 0; i < limits::kPoisonsMax; ++i) SubmitPoison(static_cast<int>(1000 + i));
+  SubmitPoison(3);
+  timers_.Advance(absl::Milliseconds(1));
+  EXPECT_TRUE(absl::IsResourceExhausted(StatusOf(3))) << StatusOf(3);
+  EXPECT_GT(answers_[3].retry_after, absl::ZeroDuration());
+}
+
+TEST_F(PoisonTest, ARunMayNotTakeLongerThanTheOperatorAllows) {
+  QueueOptions options;
+  options.run_timeout = absl::Seconds(3);
+  Make(std::move(options));
+  FakeWorker& worker = AddWorker();
+  Submit(1);
+  EXPECT_EQ(worker.runs[0].kill_at, timers_.Now() + absl::Seconds(3));
 }
 
 // ---- Drain, failure, destruction -------------------------------------------------------------

@@ -164,13 +164,27 @@ def test_a_run_that_never_ends_is_answered_at_its_deadline_and_ended(servers, mo
 
 
 def test_a_model_that_always_crashes_backs_off_and_says_so(server, client, others):
-    for _ in range(6):
-        error = error_of(lambda: probe(client, "abort", timeout=30))
+    for i in range(6):
+        # Each another one: the same one would be known, and refused.
+        error = error_of(lambda i=i: probe(client, "abort", i, timeout=30))
         assert error.code() in {UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
     started = {p.pid for p in server.workers()}
     assert client.states("half")[3] == "AVAILABLE"
     assert client.states("probe")[1] in {"AVAILABLE", "LOADING", "END"}
     assert len(started) <= 3
+
+
+def test_a_deadly_call_ends_two_workers_and_no_more(client, others):
+    """The next such call runs where nothing else does; after that it is known, and refused."""
+    codes = []
+    while not codes or codes[-1] != "INTERNAL":
+        codes.append(error_of(lambda: probe(client, "segv", "x", timeout=60)).code().name)
+        assert len(codes) < 10, codes
+    assert 1 <= codes.count("UNAVAILABLE") <= 3, codes
+    error = error_of(lambda: probe(client, "segv", "x", timeout=60))
+    assert error.code() == grpc.StatusCode.INTERNAL
+    assert "ended two workers" in error.details()
+    comes_back(client)
 
 
 def test_a_crash_while_a_stateful_model_runs_is_never_retried(servers, models, grpc_client):

@@ -184,6 +184,7 @@ class World {
                               .deadline = call.deadline,
                               .criticality = classes[random_.Below(4)],
                               .retry = random_.Chance(10),
+                              .client = static_cast<ClientBucket>(random_.Below(3)),
                               .done = [this, number](CallResult result) {
                                 Answered(*calls_[static_cast<size_t>(number)], result);
                               }});
@@ -435,8 +436,9 @@ class World {
     }
     const int64_t ends = stats_.answered + stats_.cancelled + stats_.expired_queued +
                          stats_.expired_running + stats_.hopeless + stats_.refused_full +
-                         stats_.refused_late + stats_.refused_shed + stats_.refused_other +
-                         stats_.lost + stats_.failed_all;
+                         stats_.refused_late + stats_.refused_shed + stats_.refused_share +
+                         stats_.refused_poison + stats_.refused_other + stats_.lost +
+                         stats_.failed_all;
     if (ends != stats_.submitted) {
       return Fail(base::Cat(stats_.submitted, " calls came and ", ends, " ended"));
     }

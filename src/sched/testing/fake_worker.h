@@ -27,6 +27,7 @@ struct FakeRun {
   size_t pieces = 0;  // Calls, and padding rows.
   absl::Time started;
   absl::Time deadline;
+  absl::Time kill_at;
 };
 
 // A worker process of the imagination: runs take as long as `time` says, in fake time, and give the
@@ -64,7 +65,8 @@ class FakeWorker final : public fleet::Worker {
                 .more_signatures = spec.more_signatures,
                 .pieces = spec.inputs.empty() ? 0 : spec.inputs[0].size(),
                 .started = timers_.Now(),
-                .deadline = spec.deadline};
+                .deadline = spec.deadline,
+                .kill_at = spec.kill_at};
     OwnedViews inputs = Join(spec);
     if (!inputs.tensors.empty() && inputs.tensors[0].shape.rank() > 0) {
       run.rows = inputs.tensors[0].shape.dim(0);
@@ -77,7 +79,8 @@ class FakeWorker final : public fleet::Worker {
   }
 
   // As when its process dies: everything that is out comes back as lost.
-  void Die(const std::string& reason = "killed by signal 9") {
+  // `crashed`: one of its runs may be to blame.
+  void Die(const std::string& reason = "killed by signal 9", bool crashed = false) {
     alive_ = false;
     if (on_death) on_death();
     auto out = std::move(out_);
@@ -87,6 +90,7 @@ class FakeWorker final : public fleet::Worker {
       fleet::RunOutcome outcome;
       outcome.status = absl::UnavailableError(reason);
       outcome.worker_lost = true;
+      outcome.crashed = crashed;
       run.done(std::move(outcome));
     }
   }
@@ -141,7 +145,7 @@ class FakeWorker final : public fleet::Worker {
     Out& out = node.mapped();
     if (kills(out.run, out.inputs)) {
       out_.insert(std::move(node));
-      Die("killed by signal 11");
+      Die("killed by signal 11", /*crashed=*/true);
       return;
     }
     // The bytes that were handed over have to be there until now.

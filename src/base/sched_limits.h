@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+
+#include "absl/time/time.h"
+
+// More of limits.h: what belongs to scheduling alone, so that a change here builds little anew.
+namespace tensord::limits {
+
+// sched/
+inline constexpr size_t kClientBuckets = 256;  // Clients of a version are told apart by; 6 KiB.
+inline constexpr size_t kPoisonsMax = 64;      // Calls that ended workers, kept a version.
+inline constexpr absl::Duration kPoisonKept =
+    absl::Minutes(1);  // Then it may end one more worker; as kDeathsWindow: never a crash loop.
+
+// worker/: what a scheduler wants to know of a model before it serves
+inline constexpr absl::Duration kWarmUpTimingMax =
+    absl::Seconds(2);  // Of runs made only to be timed, a worker; a load must not wait for more.
+inline constexpr size_t kTimedRunsMax =
+    1024;  // Of a worker's description: 16 signatures, 64 sizes.
+
+// serve/: run times, kept between two lives
+inline constexpr size_t kRunTimesFileBytesMax = 4 << 20;  // 20,000 lines; ours are under 200 bytes.
+inline constexpr size_t kRunTimesMax = 20'000;            // Lines: 1,000 models, 20 sizes each.
+inline constexpr absl::Duration kRunTimesSaveEvery = absl::Minutes(1);  // A hint may be that old.
+
+}  // namespace tensord::limits
