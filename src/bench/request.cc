@@ -3,6 +3,7 @@
 
 #include "bench/request.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -137,6 +138,65 @@ std::string MakePredictJson(std::string_view signature, const std::vector<MadeIn
     AppendJson(inputs[i], 0, &json);
   }
   return json + "}}";
+}
+
+absl::StatusOr<std::vector<MadeInput>> MakeInputs(const tensor::Signature& signature,
+                                                  int64_t rows) {
+  std::vector<MadeInput> inputs;
+  for (const tensor::Endpoint& endpoint : signature.inputs) {
+    if (endpoint.default_value.has_value()) continue;
+    if (!endpoint.dense || !tensor::IsServable(endpoint.dtype)) {
+      return absl::InvalidArgumentError(
+          base::Cat("input '", endpoint.name, "' of signature '", signature.name,
+                    "' is not a plain tensor; choose another --signature"));
+    }
+    std::vector<int64_t> dims = endpoint.shape.dims;
+    if (endpoint.shape.unknown_rank) dims = {-1};
+    for (size_t i = 0; i < dims.size(); ++i) {
+      if (dims[i] < 0) dims[i] = i == 0 ? rows : 1;
+    }
+    MadeInput input{.name = endpoint.name, .dtype = endpoint.dtype, .shape = {}};
+    ASSIGN_OR_RETURN(input.shape, tensor::Shape::Make(dims));
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+Request MakeGrpcRequest(std::string_view authority, std::string_view path, std::string_view message,
+                        const HeaderList& headers, absl::Duration deadline) {
+  Request request{.fields = {{":method", "POST"},
+                             {":scheme", "http"},
+                             {":path", std::string(path)},
+                             {":authority", std::string(authority)},
+                             {"te", "trailers"},
+                             {"content-type", "application/grpc"},
+                             {"user-agent", "tensord-bench"}},
+                  .bytes = {}};
+  if (deadline != absl::InfiniteDuration()) {
+    // At most eight digits, so an hour has to do with milliseconds.
+    const bool fine = deadline < absl::Seconds(99);
+    request.fields.emplace_back(
+        "grpc-timeout",
+        fine ? base::Cat(absl::ToInt64Microseconds(deadline), "u")
+             : base::Cat(std::min<int64_t>(absl::ToInt64Milliseconds(deadline), 99'999'999), "m"));
+  }
+  request.fields.insert(request.fields.end(), headers.begin(), headers.end());
+  const auto size = static_cast<uint32_t>(message.size());
+  request.bytes = {0, static_cast<char>(size >> 24), static_cast<char>(size >> 16),
+                   static_cast<char>(size >> 8), static_cast<char>(size)};
+  request.bytes += message;
+  return request;
+}
+
+Request MakeRestRequest(std::string_view authority, std::string_view method, std::string_view path,
+                        std::string_view body, const HeaderList& headers, bool one_shot) {
+  std::string bytes = base::Cat(method, " ", path, " HTTP/1.1\r\nHost: ", authority, "\r\n");
+  if (method == "POST") {
+    bytes += base::Cat("Content-Type: application/json\r\nContent-Length: ", body.size(), "\r\n");
+  }
+  if (one_shot) bytes += "Connection: close\r\n";
+  for (const auto& [name, value] : headers) bytes += base::Cat(name, ": ", value, "\r\n");
+  return {.fields = {}, .bytes = base::Cat(bytes, "\r\n", body)};
 }
 
 }  // namespace tensord::bench

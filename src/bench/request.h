@@ -8,15 +8,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "bench/client.h"
 #include "tensor/shape.h"
+#include "tensor/signature.h"
 
 namespace tensord::bench {
 
 // A made-up input: every element is 0.5, 1, or the empty string, whatever the type can hold.
 struct MadeInput {
-  std::string name;
+  std::string name = {};
   tensor::DType dtype = tensor::DType::kFloat;
-  tensor::Shape shape;
+  tensor::Shape shape = {};
 };
 
 // "x:float:1,784": name, type as TensorFlow prints it, dims. INVALID_ARGUMENT says which part is
@@ -28,5 +31,16 @@ std::string MakePredictRequest(std::string_view model, std::string_view signatur
                                const std::vector<MadeInput>& inputs);
 // The columnar JSON form of the same.
 std::string MakePredictJson(std::string_view signature, const std::vector<MadeInput>& inputs);
+
+// Inputs that fit what the server says of a signature: open dims are `rows` for the first of an
+// input and 1 elsewhere. Inputs with a default are left out. INVALID_ARGUMENT for a signature that
+// cannot be fed: sparse inputs.
+absl::StatusOr<std::vector<MadeInput>> MakeInputs(const tensor::Signature& signature, int64_t rows);
+
+// A unary call. `deadline`: what the server is told of it.
+Request MakeGrpcRequest(std::string_view authority, std::string_view path, std::string_view message,
+                        const HeaderList& headers, absl::Duration deadline);
+Request MakeRestRequest(std::string_view authority, std::string_view method, std::string_view path,
+                        std::string_view body, const HeaderList& headers, bool one_shot);
 
 }  // namespace tensord::bench

@@ -1,97 +1,127 @@
 // SPDX-FileCopyrightText: The tensord authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include <charconv>
-#include <deque>
 #include <string_view>
 #include <utility>
 
-#include "base/status_macros.h"
 #include "base/text.h"
 #include "bench/client.h"
+#include "bench/http_answer.h"
+#include "bench/peer_words.h"
 #include "bench/socket.h"
 
 namespace tensord::bench {
 namespace {
 
-// Reads answers with a Content-Length, which is what servers give to a benchmark.
-class RestClient final : public Client {
+class RestClient final : public Client, Socket::Owner {
  public:
-  RestClient(loop::EventLoop& loop, base::UniqueFd fd, const Target& target)
-      : loop_(loop),
-        request_(base::Cat("POST ", target.path, " HTTP/1.1\r\nHost: ", target.host, ":",
-                           target.port, "\r\nContent-Type: application/json\r\nContent-Length: ",
-                           target.body.size(), "\r\n\r\n", target.body)),
-        socket_(
-            loop, std::move(fd), [this](std::string_view bytes) { OnBytes(bytes); },
-            [this] { FailAll("the server closed the connection"); }) {}
+  RestClient(ClientPlace& place, bool one_shot)
+      : loop_(place.loop),
+        listener_(place.listener),
+        one_shot_(one_shot),
+        socket_(place.loop, place.address, &place.read_buffer, this) {}
 
-  void Send(ReplyDone done) override {
-    if (!socket_.open()) {
-      loop_.Defer([done = std::move(done)]() mutable {
-        done({.ok = false, .reason = "the connection is closed", .bytes = 0});
-      });
-      return;
+  void Connect() override {
+    if (!one_shot_) return socket_.Connect();
+    loop_.Defer([this] {
+      up_ = true;
+      listener_.OnUp(*this);
+    });
+  }
+
+  bool CanTake() const override { return up_ && call_ == nullptr; }
+
+  void Send(Call& call) override {
+    call_ = &call;
+    call.client = this;
+    answer_.Reset(call.body != nullptr);
+    if (one_shot_) {
+      was_connected_ = false;
+      socket_.Connect();
+    } else {
+      socket_.Send(call.request->bytes);
     }
-    waiting_.push_back(std::move(done));
-    if (waiting_.size() == 1) SendNext();
+  }
+
+  void Cancel(Call&) override {
+    call_ = nullptr;
+    socket_.Close();
+    // As a client that gives up: HTTP/1.1 has no other way.
+    if (!one_shot_) up_ = false;
+    loop_.Defer([this] {
+      if (one_shot_) return FreeIfIdle();
+      listener_.OnDown(*this, "the deadline passed", true);
+    });
   }
 
  private:
-  void SendNext() {
-    socket_.out() += request_;
-    socket_.Flush();
+  void OnConnected() override {
+    was_connected_ = true;
+    if (one_shot_) return socket_.Send(call_->request->bytes);
+    up_ = true;
+    listener_.OnUp(*this);
   }
 
-  void OnBytes(std::string_view bytes) {
-    in_ += bytes;
-    const size_t head_end = in_.find("\r\n\r\n");
-    if (head_end == std::string::npos) return;
-    const std::string_view head = std::string_view(in_).substr(0, head_end + 2);
-    const uint64_t body_bytes = ContentLength(head);
-    if (in_.size() < head_end + 4 + body_bytes || waiting_.empty()) return;
-    Reply reply{.ok = head.substr(0, 12) == "HTTP/1.1 200", .reason = {}, .bytes = body_bytes};
-    if (!reply.ok) {
-      reply.reason = base::Cat(head.substr(0, head.find("\r\n")), ": ", in_.substr(head_end + 4));
-    }
-    in_.clear();
-    ReplyDone done = std::move(waiting_.front());
-    waiting_.pop_front();
-    if (!waiting_.empty()) SendNext();
-    done(std::move(reply));
+  void OnBytes(std::string_view bytes) override {
+    now_ns_ = NowNanoseconds(loop_);
+    if (call_ == nullptr) return Down("the server spoke without being asked");
+    const std::string_view first = bytes;
+    const HttpAnswer::State state = answer_.Feed(&bytes);
+    if (state == HttpAnswer::State::kBad) return Down(NotHttp1(first));
+    if (state == HttpAnswer::State::kDone) Finish();
   }
 
-  // 0 when there is none.
-  static uint64_t ContentLength(std::string_view head) {
-    for (const std::string_view key : {"\r\ncontent-length: ", "\r\nContent-Length: "}) {
-      const size_t at = head.find(key);
-      if (at == std::string_view::npos) continue;
-      uint64_t value = 0;
-      std::from_chars(head.data() + at + key.size(), head.data() + head.size(), value);
-      return value;
-    }
-    return 0;
+  void OnClosed(std::string_view why) override {
+    now_ns_ = NowNanoseconds(loop_);
+    if (call_ != nullptr && answer_.End()) return Finish();
+    Down(why);
   }
 
-  void FailAll(std::string_view reason) {
-    auto waiting = std::exchange(waiting_, {});
-    for (ReplyDone& done : waiting) {
-      done({.ok = false, .reason = std::string(reason), .bytes = 0});
+  void Finish() {
+    const bool closes = one_shot_ || !answer_.keeps_alive();
+    if (closes) socket_.Close();
+    if (closes && !one_shot_) up_ = false;
+    Call& call = *std::exchange(call_, nullptr);
+    const bool ok = answer_.status() == 200;
+    if (call.body != nullptr) *call.body = answer_.body();
+    const std::string words = ok ? "" : answer_.body();
+    listener_.OnAnswer(call,
+                       {.ok = ok, .code = answer_.status(), .words = words, .at_ns = now_ns_});
+    if (closes && !one_shot_) return listener_.OnDown(*this, "the server closed it", true);
+    FreeIfIdle();
+  }
+
+  void FreeIfIdle() {
+    if (CanTake()) listener_.OnFree(*this);
+  }
+
+  void Down(std::string_view why) {
+    const bool was_up = was_connected_;
+    was_connected_ = false;
+    up_ = false;
+    socket_.Close();
+    if (call_ != nullptr) {
+      Call& call = *std::exchange(call_, nullptr);
+      listener_.OnAnswer(call, {.code = kConnectionLost, .words = why, .at_ns = now_ns_});
     }
+    listener_.OnDown(*this, why, was_up);
   }
 
   loop::EventLoop& loop_;
-  const std::string request_;
-  std::string in_;
-  std::deque<ReplyDone> waiting_;
+  Listener& listener_;
+  const bool one_shot_;
+  bool up_ = false;
+  bool was_connected_ = false;  // The connection at hand came about.
+  Call* call_ = nullptr;        // The one that is out.
+  HttpAnswer answer_;
+  int64_t now_ns_ = 0;
   Socket socket_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Client>> ConnectRest(loop::EventLoop& loop, const Target& target) {
-  ASSIGN_OR_RETURN(base::UniqueFd fd, Socket::Connect(target.host, target.port));
-  return std::make_unique<RestClient>(loop, std::move(fd), target);
+std::unique_ptr<Client> MakeRestClient(ClientPlace& place, bool one_shot) {
+  return std::make_unique<RestClient>(place, one_shot);
 }
 
 }  // namespace tensord::bench

@@ -3,13 +3,11 @@
 
 #include "bench/socket.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <cstring>
 #include <utility>
@@ -19,80 +17,122 @@
 namespace tensord::bench {
 namespace {
 
-constexpr size_t kReadBytes = 256 * 1024;  // Large answers in few calls.
-constexpr int kReadsAtOnce = 8;            // Then other sockets get their turn.
+constexpr int kReadsAtOnce = 8;  // Then other sockets get their turn.
 
 }  // namespace
 
-absl::StatusOr<base::UniqueFd> Socket::Connect(const std::string& host, int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
-    return absl::InvalidArgumentError(base::Cat("'", host, "' is no IPv4 address"));
+absl::StatusOr<Address> Resolve(const std::string& host, int port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), base::Cat(port).c_str(), &hints, &found);
+  if (error != 0) {
+    return absl::NotFoundError(
+        base::Cat("--host: no address for '", host, "': ", gai_strerror(error)));
   }
-  base::UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  // The sockets interface takes every address through its common head.
-  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-    return absl::UnavailableError(
-        base::Cat("cannot connect to ", host, ":", port, ": ", std::strerror(errno)));
-  }
-  const int on = 1;
-  setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  fcntl(fd.get(), F_SETFL, O_NONBLOCK);
-  return fd;
+  Address address{.name = base::Cat(host, ":", port), .bytes = {}, .size = found->ai_addrlen};
+  std::memcpy(&address.bytes, found->ai_addr, found->ai_addrlen);
+  freeaddrinfo(found);
+  return address;
 }
 
-Socket::Socket(loop::EventLoop& loop, base::UniqueFd fd,
-               std::function<void(std::string_view)> on_bytes, std::function<void()> on_closed)
-    : fd_(std::move(fd)), on_bytes_(std::move(on_bytes)), on_closed_(std::move(on_closed)) {
-  in_.resize(kReadBytes);
-  watch_ = loop.Add(fd_.get(), EPOLLIN, [this](uint32_t events) { OnReady(events); });
+void Socket::Connect() {
+  Close();
+  fd_.Reset(socket(address_.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  int error = fd_.valid() ? 0 : errno;
+  if (error == 0) {
+    const int on = 1;
+    setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    // The sockets interface takes every address through its common head.
+    const auto* to = reinterpret_cast<const sockaddr*>(&address_.bytes);
+    if (connect(fd_.get(), to, address_.size) != 0 && errno != EINPROGRESS) error = errno;
+  }
+  if (error != 0) {
+    fd_.Reset();
+    loop_.Defer([this, error] { owner_.OnClosed(std::strerror(error)); });
+    return;
+  }
+  wants_write_ = true;
+  watch_ = loop_.Add(fd_.get(), EPOLLIN | EPOLLOUT, [this](uint32_t events) { OnReady(events); });
+}
+
+void Socket::Close() {
+  watch_.Reset();
+  fd_.Reset();
+  connected_ = false;
+  out_.clear();
+  out_written_ = 0;
+  lent_ = {};
 }
 
 void Socket::OnReady(uint32_t events) {
+  if (!connected_) return FinishConnecting();
   if ((events & EPOLLOUT) != 0) Flush();
   if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0) ReadAll();
 }
 
+void Socket::FinishConnecting() {
+  int error = 0;
+  socklen_t size = sizeof(error);
+  getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return Fail(std::strerror(error));
+  connected_ = true;
+  owner_.OnConnected();
+  Flush();
+}
+
 void Socket::ReadAll() {
-  for (int i = 0; i < kReadsAtOnce && open(); ++i) {
-    const ssize_t size = recv(fd_.get(), in_.data(), in_.size(), 0);
+  for (int i = 0; i < kReadsAtOnce && connected_; ++i) {
+    const ssize_t size = recv(fd_.get(), read_buffer_.data(), read_buffer_.size(), 0);
     if (size > 0) {
-      on_bytes_({in_.data(), static_cast<size_t>(size)});
-      if (static_cast<size_t>(size) < in_.size()) return;
+      owner_.OnBytes({read_buffer_.data(), static_cast<size_t>(size)});
+      if (static_cast<size_t>(size) < read_buffer_.size()) return;
     } else if (size < 0 && (errno == EAGAIN || errno == EINTR)) {
       return;
     } else {
-      Close();
+      return Fail(size == 0 ? "the server closed the connection" : std::strerror(errno));
     }
   }
 }
 
-void Socket::Flush() {
-  while (open() && written_ < out_.size()) {
+// True when all is written. An error is left for the next read to find: what the server said before
+// it closed may be waiting there.
+bool Socket::Write(std::string_view bytes, size_t* written) {
+  while (*written < bytes.size()) {
     const ssize_t size =
-        send(fd_.get(), out_.data() + written_, out_.size() - written_, MSG_NOSIGNAL);
+        send(fd_.get(), bytes.data() + *written, bytes.size() - *written, MSG_NOSIGNAL);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && errno != EAGAIN) return Close();
-    if (size < 0) break;
-    written_ += static_cast<size_t>(size);
+    if (size < 0) return errno != EAGAIN;
+    *written += static_cast<size_t>(size);
   }
-  const bool all = written_ == out_.size();
+  return true;
+}
+
+void Socket::Flush() {
+  if (!connected_) return;
+  bool all = Write(out_, &out_written_);
   if (all) {
     out_.clear();
-    written_ = 0;
+    out_written_ = 0;
+    size_t written = 0;
+    all = Write(lent_, &written);
+    lent_.remove_prefix(all ? lent_.size() : written);
   }
-  if (open() && wants_write_ == all) {
+  if (wants_write_ == all) {
     wants_write_ = !all;
     watch_.SetEvents(all ? EPOLLIN : EPOLLIN | EPOLLOUT);
   }
 }
 
-void Socket::Close() {
-  if (!open()) return;
-  watch_.Reset();
-  on_closed_();
+void Socket::Send(std::string_view bytes) {
+  lent_ = bytes;
+  Flush();
+}
+
+void Socket::Fail(std::string_view why) {
+  const std::string words(why);
+  Close();
+  owner_.OnClosed(words);
 }
 
 }  // namespace tensord::bench

@@ -39,18 +39,24 @@ std::vector<std::string> NoEffectWarnings(const std::vector<const Option*>& give
   return warnings;
 }
 
-std::string_view NearestOption(std::string_view name) {
+std::string_view NearestName(std::string_view name, std::span<const std::string_view> names) {
   constexpr size_t kNameBytesMax = 100;  // Longer is no typing error, and the work is quadratic.
   if (name.size() > kNameBytesMax) return "";
   std::string_view nearest;
   size_t best = std::max<size_t>(2, name.size() / 2) + 1;
-  for (const Option& option : OptionTable()) {
-    const size_t distance = EditDistance(name, option.name);
+  for (const std::string_view known : names) {
+    const size_t distance = EditDistance(name, known);
     if (distance >= best) continue;
     best = distance;
-    nearest = option.name;
+    nearest = known;
   }
   return nearest;
+}
+
+std::string_view NearestOption(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Option& option : OptionTable()) names.push_back(option.name);
+  return NearestName(name, names);
 }
 
 }  // namespace tensord::config

@@ -38,14 +38,17 @@ std::optional<absl::Duration> UnitOf(char letter) {
   }
 }
 
-// Percent-encodes what is not printable ASCII, and the percent sign.
+// Percent-encodes what is not printable ASCII, the percent sign, and a space at either end: HTTP/2
+// forbids that one in a field, and strict clients and proxies reset the stream.
 std::string EncodeGrpcMessage(std::string_view text) {
   constexpr char kHex[] = "0123456789ABCDEF";
   std::string out;
   out.reserve(text.size());
-  for (const char c : text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte <= 0x7e && c != '%') {
+    const bool at_end = i == 0 || i + 1 == text.size();
+    if (byte >= 0x20 && byte <= 0x7e && c != '%' && !(c == ' ' && at_end)) {
       out.push_back(c);
     } else {
       out.append({'%', kHex[byte >> 4], kHex[byte & 15]});

@@ -12,6 +12,7 @@
 namespace tensord::front {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
@@ -110,6 +111,11 @@ TEST(Grpc, AnErrorIsTrailersAlone) {
   EXPECT_THAT(answer.trailers,
               ElementsAre(Pair("grpc-retry-pushback-ms", "1500"), Pair("grpc-status", "14"),
                           Pair("grpc-message", "gr%C3%BC%C3%9F 5%25")));
+}
+
+TEST(Grpc, SpacesAtTheEndsOfAMessageAreEncodedBecauseHttp2ForbidsThem) {
+  const Answer answer = MakeGrpcAnswer(absl::InternalError(" one of: "));
+  EXPECT_THAT(answer.trailers, Contains(Pair("grpc-message", "%20one of:%20")));
 }
 
 TEST(Grpc, LongWordsAreCutWhereTheOriginalCutsThem) {
