@@ -118,8 +118,8 @@ absl::StatusOr<tensor::SignatureList> AskOverGrpc(const Address& address, std::s
                           question.SerializeAsString(), {}, absl::InfiniteDuration())));
   if (!reply.ok) {
     return absl::NotFoundError(base::Cat("the server does not describe model '", model,
-                                         "': ", CodeName(reply.code, false), ": ", reply.words,
-                                         ModelsThere(address, false)));
+                                         "': ", CodeName(reply.code, false), ": ",
+                                         OneLine(reply.words), ModelsThere(address, false)));
   }
   tfs::GetModelMetadataResponse answer;
   if (!answer.ParseFromString(reply.body)) {
@@ -136,8 +136,8 @@ absl::StatusOr<tensor::SignatureList> AskOverRest(const Address& address, std::s
                           false)));
   if (!reply.ok) {
     return absl::NotFoundError(base::Cat("the server does not describe model '", model,
-                                         "': ", CodeName(reply.code, true), ": ", reply.words,
-                                         ModelsThere(address, true)));
+                                         "': ", CodeName(reply.code, true), ": ",
+                                         OneLine(reply.words), ModelsThere(address, true)));
   }
   return SignaturesOfJson(reply.body);
 }

@@ -207,7 +207,7 @@ absl::Status TryEach(const Address& address, bool rest, const Mix& mix, uint64_t
     const bool unknown = reply.code == (rest ? kHttpNotFound : kGrpcNotFound);
     return absl::FailedPreconditionError(base::Cat(
         "request '", kind.name, "' fails before there is any load: ", CodeName(reply.code, rest),
-        ": ", reply.words, unknown ? ModelsThere(address, rest) : "",
+        ": ", OneLine(reply.words), unknown ? ModelsThere(address, rest) : "",
         " (--try_first=false measures all the same)"));
   }
   return absl::OkStatus();

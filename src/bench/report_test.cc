@@ -128,6 +128,10 @@ TEST_F(Report, TalliesOfThreadsAddUp) {
   EXPECT_EQ(sum.latency.count(), 5u);
 }
 
+TEST(Tally, WordsAreOneLine) {
+  EXPECT_EQ(OneLine("{\n    \"error\": \"no\"\r\n}\n"), R"({ "error": "no" })");
+}
+
 TEST(JsonText, QuotesWhatJsonCannotHold) {
   EXPECT_EQ(Quoted("a\"b\\c\n\x80"), R"("a\"b\\c\u000a?")");
   EXPECT_EQ(JsonObject().Count("a", 1).Text("b", "c").Flag("d", true).Number("e", 0.5, 1).Done(),

@@ -46,7 +46,18 @@ void Tally::CountFailure(uint32_t kind, int code, std::string_view words) {
   ++kinds[kind].failed;
   if (IsRefusal(code)) ++refused;
   ErrorCount& error = errors[code];
-  if (error.count++ == 0) error.first_words = words.substr(0, kWordsKept);
+  if (error.count++ == 0) error.first_words = OneLine(words.substr(0, kWordsKept));
+}
+
+std::string OneLine(std::string_view words) {
+  std::string line;
+  for (const char c : words) {
+    const bool space = c == ' ' || c == '\n' || c == '\r' || c == '\t';
+    if (!space) line += c;
+    if (space && !line.empty() && line.back() != ' ') line += ' ';
+  }
+  while (line.ends_with(' ')) line.pop_back();
+  return line;
 }
 
 bool IsRefusal(int code) { return code == 8 || code == 14 || code == 429 || code == 503; }

@@ -47,6 +47,8 @@ struct Tally {
 
 // UNAVAILABLE or RESOURCE_EXHAUSTED, HTTP 429 or 503.
 bool IsRefusal(int code);
+// A server's words without line ends: JSON errors are printed over several lines.
+std::string OneLine(std::string_view words);
 // "UNAVAILABLE", "HTTP 503", "connection lost".
 std::string CodeName(int code, bool rest);
 
