@@ -36,7 +36,13 @@ def make_model():
 
 
 def named(arguments, option):
-    return next((a.split("=", 1)[1] for a in arguments if a.startswith(f"--{option}=")), None)
+    """The value of --option=value or --option value; None when it is not given."""
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        if argument == f"--{option}":
+            return following
+        if argument.startswith(f"--{option}="):
+            return argument.split("=", 1)[1]
+    return None
 
 
 def main():

@@ -3,6 +3,7 @@
 
 #include "serve/run_front.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -15,6 +16,7 @@
 namespace tensord::serve {
 
 int RunFront(const config::ServerOptions& options, const supervisor::FrontSockets& sockets) {
+  prctl(PR_SET_NAME, "tensord-front", 0, 0, 0);  // Not "exe", as it was started.
   signal(SIGHUP, SIG_IGN);  // For the supervisor; whoever signals by name means it.
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Create(options, sockets);
   if (!server.ok()) {

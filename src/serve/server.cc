@@ -174,7 +174,7 @@ void Server::OnSupervisor(const channel::ControlRecord& record, base::UniqueFd d
   if (record.kind == channel::ControlKind::kReload) {
     if (access_log_ != nullptr) access_log_->Reopen();
     tls_->Look();
-    return ReloadFromFiles();
+    return ReloadFromFiles(Asked::kBySignal);
   }
   if (record.kind == channel::ControlKind::kPing) {
     channel::ControlRecord pong;
@@ -206,17 +206,27 @@ void Server::SetModels(Files files, absl::Time deadline, std::function<void(absl
   catalog_->SetModels(std::move(models), std::move(done), deadline);
 }
 
-void Server::ReloadFromFiles() {
-  obs::Info("reading the model configuration again");
-  const bool posted = file_thread_->Run([this] {
+// A poll that finds what the last one found says nothing.
+void Server::TellReload(Asked asked, const std::string& problem) {
+  const bool news = std::exchange(reload_problem_, problem) != problem;
+  if (!problem.empty()) {
+    if (news || asked == Asked::kBySignal) obs::Error("{}", problem);
+  } else if (news || asked == Asked::kBySignal) {
+    obs::Info("the new configuration holds");
+  }
+}
+
+void Server::ReloadFromFiles(Asked asked) {
+  if (asked == Asked::kBySignal) obs::Info("reading the model configuration again");
+  const bool posted = file_thread_->Run([this, asked] {
     absl::StatusOr<Files> files = ReadFiles(config::Unset::kError);
-    loop::PostOrDie(loops_->control(), [this, files = std::move(files)]() mutable {
+    loop::PostOrDie(loops_->control(), [this, asked, files = std::move(files)]() mutable {
       if (!files.ok()) {
-        return obs::Error("the configuration stays as it is: {}", base::Message(files.status()));
+        return TellReload(
+            asked, base::Cat("the configuration stays as it is: ", base::Message(files.status())));
       }
-      SetFromFiles(*std::move(files), [](const absl::Status& status) {
-        if (status.ok()) return obs::Info("the new configuration holds");
-        obs::Error("reload: {}", base::Message(status));
+      SetFromFiles(*std::move(files), [this, asked](const absl::Status& status) {
+        TellReload(asked, status.ok() ? "" : base::Cat("reload: ", base::Message(status)));
       });
     });
   });
@@ -227,7 +237,7 @@ void Server::PollFiles() {
   const int period = options_.model_config_file_poll_wait_seconds;
   if (period <= 0 || options_.model_config_file.empty()) return;
   loops_->control().At(loops_->control().Now() + absl::Seconds(period), [this] {
-    ReloadFromFiles();
+    ReloadFromFiles(Asked::kByPoll);
     PollFiles();
   });
 }

@@ -59,7 +59,9 @@ class Server {
   void WhenStarted();
   void SetFromFiles(Files files, std::function<void(absl::Status)> done);
   void SetModels(Files files, absl::Time deadline, std::function<void(absl::Status)> done);
-  void ReloadFromFiles();
+  enum class Asked : uint8_t { kBySignal, kByPoll };
+  void ReloadFromFiles(Asked asked);
+  void TellReload(Asked asked, const std::string& problem);
   void PollFiles();
   absl::Status MayLog(const std::vector<config::ModelEntry>& models) const;
   void ReloadFromClient(std::string config, absl::Time deadline, loop::EventLoop& caller,
@@ -74,6 +76,7 @@ class Server {
   config::Platforms platforms_;  // Constant from Build on.
   Files first_;
   std::set<std::string> log_prefixes_;  // That files have named.
+  std::string reload_problem_;          // Of the last reading; empty: there was none.
   config::Monitoring monitoring_;
   Machine machine_;
   int exit_code_ = 0;

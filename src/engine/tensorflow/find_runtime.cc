@@ -91,6 +91,11 @@ std::vector<RuntimeCandidate> LookForRuntime(const RuntimePlaces& places) {
     list.emplace_back(places.binary_directory, "beside the program");
   }
   std::vector<std::string> roots = places.system_roots;
+  // In a source tree, build/release/bin has the environment that ./run made beside build/.
+  const fs::path own = fs::path(places.binary_directory).parent_path().parent_path().parent_path();
+  if (!places.binary_directory.empty() && Exists(own / ".venv")) {
+    roots.insert(roots.begin(), (own / ".venv").string());
+  }
   if (!places.virtual_env.empty()) roots.insert(roots.begin(), places.virtual_env);
   for (const std::string& root : roots) {
     for (const fs::path& packages : SitePackages(root)) {
@@ -109,8 +114,9 @@ absl::StatusOr<std::string> FindRuntime(const RuntimePlaces& places) {
   const std::vector<RuntimeCandidate> candidates = LookForRuntime(places);
   if (!candidates.empty() && candidates.back().missing.empty()) return candidates.back().directory;
   std::string text =
-      "no TensorFlow runtime: install the tensorflow-cpu 2.21 wheel, and name its directory with "
-      "--tensorflow_library_dir or $TENSORD_TENSORFLOW_DIR. Looked at:";
+      "no TensorFlow runtime: install the tensorflow-cpu 2.21 wheel, and activate its environment "
+      "or "
+      "name its directory with --tensorflow_library_dir or $TENSORD_TENSORFLOW_DIR. Looked at:";
   for (const RuntimeCandidate& candidate : candidates) {
     text +=
         base::Cat("\n  ", candidate.directory, " (", candidate.why, "): no ", candidate.missing);
