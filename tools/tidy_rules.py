@@ -33,7 +33,9 @@ EDGES = {
     # What `tensord check` finds without starting a server.
     "check": _FRONT_SIDE | {"engine", "models", "sched", "serve", "supervisor"},
     "bench": {"base", "tensor", "loop", "channel", "wire", "engine", "fleet"},
-    "cli": _FRONT_SIDE | {"engine", "wire", "check", "serve", "supervisor", "bench"},
+    # Looks at the machine and at models without serving; of sched it asks what would be batched.
+    "doctor": {"base", "tensor", "config", "engine", "models", "sched"},
+    "cli": _FRONT_SIDE | {"engine", "wire", "check", "doctor", "serve", "supervisor", "bench"},
 }
 # (folder, used) that a test may add: it plays the other side of what its folder talks to.
 TEST_EDGES = {("supervisor", "serve")}
@@ -48,7 +50,7 @@ FOREIGN = {
     r"fast_float/": ["src/wire/"],
     r"seccomp\.h": ["src/worker/"],
     r"linux/(seccomp|landlock|filter|audit)\.h": ["src/worker/"],
-    r"dlfcn\.h": ["src/engine/", "src/worker/"],
+    r"dlfcn\.h": ["src/engine/", "src/worker/", "src/doctor/nvml/"],
     r"spdlog/": ["src/obs/"],
     r"fmt/": ["src/obs/", "src/bench/"],
     r"prometheus/": ["src/obs/"],
@@ -62,6 +64,7 @@ FOREIGN = {
         "src/cli/",
         "src/models/",
         "src/check/",
+        "src/doctor/",
     ],
     r"grpc": ["tests/clients/"],
     r"(mutex|condition_variable|shared_mutex|semaphore|future)$": ["src/base/mutex.h"],

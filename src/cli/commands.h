@@ -30,6 +30,14 @@ int Version(const Arguments& arguments);
 // `tensord bench`: load on a server, and what it took.
 int Bench(const Arguments& arguments);
 
+// `tensord doctor`: 0 when nothing is worse than worth knowing, 1 with warnings, 2 with errors.
+int Doctor(const Arguments& arguments);
+
+// `tensord top`: what the machine does, live.
+int Top(const Arguments& arguments);
+// `tensord advise`: what holds it back; `tensord advise cost`: own or rent.
+int Advise(const Arguments& arguments);
+
 // `tensord docs config`: the page docs/config.md on stdout.
 int Docs(const Arguments& arguments);
 

@@ -22,6 +22,9 @@ constexpr Command kCommands[] = {
     {"check", Check, "say what a command line and its files come to, without starting"},
     {"version", Version, "print the versions of tensord and of the TensorFlow it finds"},
     {"bench", Bench, "put a server under load; `tensord bench --help` lists its options"},
+    {"doctor", Doctor, "look at the machine, its settings and models, and say what is wrong"},
+    {"top", Top, "show what the machine, its GPUs, a server and a training job do"},
+    {"advise", Advise, "say what holds the machine back; `tensord advise cost`: own or rent"},
     {"docs", Docs, "print a generated page of the documentation"},
     {"front", Front, ""},
 };

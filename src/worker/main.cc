@@ -10,12 +10,14 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "channel/control.h"
 #include "channel/packet_socket.h"
 #include "engine/tensorflow/find_runtime.h"
+#include "engine/tensorflow/op_list.h"
 #include "engine/tensorflow/runtime.h"
 #include "worker/environment.h"
 #include "worker/zygote.h"
@@ -24,21 +26,24 @@ namespace tensord::worker {
 namespace {
 
 constexpr char kUsage[] =
-    "Usage: tensord-worker --zygote | --selftest | --version\n"
-    "                      [--tensorflow_library_dir=DIR] [--global_symbols]\n"
+    "Usage: tensord-worker --zygote | --selftest | --list_ops | --version\n"
+    "                      [--tensorflow_library_dir=DIR] [--global_symbols] [--op_library=FILE]\n"
     "Started by the tensord server; not for use by hand, except:\n"
     "  --selftest  finds and opens the TensorFlow runtime, and says what it found\n"
+    "  --list_ops  prints the name of every op that the runtime and --op_library know\n"
     "  --version   prints this program's version\n";
 
 struct Options {
-  enum class Mode { kNone, kZygote, kSelfTest, kVersion } mode = Mode::kNone;
+  enum class Mode { kNone, kZygote, kSelfTest, kListOps, kVersion } mode = Mode::kNone;
   std::string library_directory;
+  std::vector<std::string> op_libraries;
   engine::SymbolScope scope = engine::SymbolScope::kLocal;
   std::string unknown;
 };
 
 Options ParseOptions(int argc, char** argv) {
   constexpr std::string_view kDirectory = "--tensorflow_library_dir=";
+  constexpr std::string_view kOpLibrary = "--op_library=";
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
@@ -46,12 +51,16 @@ Options ParseOptions(int argc, char** argv) {
       options.mode = Options::Mode::kZygote;
     } else if (argument == "--selftest") {
       options.mode = Options::Mode::kSelfTest;
+    } else if (argument == "--list_ops") {
+      options.mode = Options::Mode::kListOps;
     } else if (argument == "--version") {
       options.mode = Options::Mode::kVersion;
     } else if (argument == "--global_symbols") {
       options.scope = engine::SymbolScope::kGlobal;
     } else if (argument.starts_with(kDirectory)) {
       options.library_directory = argument.substr(kDirectory.size());
+    } else if (argument.starts_with(kOpLibrary)) {
+      options.op_libraries.emplace_back(argument.substr(kOpLibrary.size()));
     } else {
       options.unknown = argument;
     }
@@ -121,6 +130,18 @@ int SelfTest(const Options& options) {
   return threads == 1 ? 0 : 1;
 }
 
+// Runs the static initialisers of the operator's own op libraries, as a worker would, but not
+// confined: `tensord doctor` is asked by whoever may read them.
+int PrintOps(const Options& options) {
+  absl::StatusOr<engine::Runtime> runtime = OpenRuntime(options);
+  if (!runtime.ok()) return Fail(runtime.status());
+  const auto names = engine::ListOps(*runtime, options.op_libraries);
+  if (!names.ok()) return Fail(names.status());
+  for (const std::string& name : *names) std::printf("%s\n", name.c_str());
+  std::fflush(stdout);
+  return 0;
+}
+
 int Main(int argc, char** argv) {
   const Options options = ParseOptions(argc, argv);
   if (!options.unknown.empty() || options.mode == Options::Mode::kNone) {
@@ -132,6 +153,8 @@ int Main(int argc, char** argv) {
       return RunZygote(options);
     case Options::Mode::kSelfTest:
       return SelfTest(options);
+    case Options::Mode::kListOps:
+      return PrintOps(options);
     default:
       std::printf("tensord-worker %s\n", TENSORD_VERSION);
       std::fflush(stdout);
