@@ -58,7 +58,7 @@ def free_port():
     raise OSError("all ports of this process's block are in use")
 
 
-def eventually(check, what, seconds=60.0):
+def eventually(check, what, seconds=120.0):
     """Waits until check() gives something true, and returns it. Says what it waited for if not."""
     end = time.monotonic() + seconds
     while True:
