@@ -24,7 +24,7 @@ def place(source, base, name):
     """A complete version under any name, renamed into place."""
     base.mkdir(parents=True, exist_ok=True)
     fresh = base / f"tmp_{name}"
-    shutil.copytree(source, fresh, copy_function=os.link)
+    shutil.copytree(source, fresh)
     fresh.rename(base / str(name))
 
 

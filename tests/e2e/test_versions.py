@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Versions come, go, arrive in pieces and vanish, under load. No request fails for it."""
 
-import os
 import shutil
 import time
-from pathlib import Path
 
 import grpc
 import numpy as np
@@ -214,7 +212,7 @@ def test_a_model_whose_files_only_root_can_read_is_loaded(servers, half, grpc_cl
 def test_fifty_swaps_lose_no_request_and_keep_no_memory(servers, models, tmp_path, grpc_client):
     """Two models side by side: one swaps, both are called without a pause."""
     base = tmp_path / "big"
-    hard_linked_version(models / "big_64/1", base, 1)
+    place(models / "big_64/1", base, 1)
     server = servers.start(models={"big": base, "half": models / "half"})
     client = grpc_client(server)
 
@@ -227,7 +225,7 @@ def test_fifty_swaps_lose_no_request_and_keep_no_memory(servers, models, tmp_pat
     after_third = None
     with Load(call, threads=3, pause=0.005) as load:
         for version in range(2, 52):
-            hard_linked_version(models / "big_64/1", base, version)
+            place(models / "big_64/1", base, version)
             eventually(
                 lambda v=version: client.states("big").get(v) == "AVAILABLE", f"{version} is up"
             )
@@ -240,16 +238,3 @@ def test_fifty_swaps_lose_no_request_and_keep_no_memory(servers, models, tmp_pat
     assert load.outcomes["ok"] > 500
     print(f"PSS after 3 swaps {after_third / MIB:.0f} MiB, after 50 {after_last / MIB:.0f} MiB")
     assert after_last <= after_third * 1.1
-
-
-def hard_linked_version(source, base, version):
-    """As place, without writing the bytes again."""
-    fresh = base / f"tmp_{version}"
-    for path in Path(source).rglob("*"):
-        target = fresh / path.relative_to(source)
-        if path.is_dir():
-            target.mkdir(parents=True, exist_ok=True)
-        else:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.link(path, target)
-    fresh.rename(base / str(version))
