@@ -69,8 +69,10 @@ Stage SlowStage(const Observation& seen) {
             "map(..., num_parallel_calls=tf.data.AUTOTUNE), then prefetch(tf.data.AUTOTUNE) last"};
   }
   return {"map or source: it waits, with the CPUs mostly idle",
-          "map(..., num_parallel_calls=tf.data.AUTOTUNE), then prefetch(tf.data.AUTOTUNE) last; if "
-          "the source is remote, more readers: interleave(..., num_parallel_calls=AUTOTUNE)"};
+          "map(..., num_parallel_calls=tf.data.AUTOTUNE), prefetch(tf.data.AUTOTUNE) last, and "
+          "threads of its own for what waits: options.threading.private_threadpool_size = 16 (else "
+          "it holds those that compute); if the source is remote, more readers: interleave(..., "
+          "num_parallel_calls=tf.data.AUTOTUNE)"};
 }
 
 void DecideInput(const Observation& seen, Findings* out) {
