@@ -82,7 +82,8 @@ absl::StatusOr<GraphFacts> ReadGraph(std::string_view saved_model) {
   facts.ops = OpsOf(FieldOf(*chosen, kGraph));
   ASSIGN_OR_RETURN(facts.signatures,
                    engine::ParseSignatureDefs(*chosen, engine::kMetaGraphSignatureField));
-  ASSIGN_OR_RETURN(facts.stateful, engine::StatefulReason(*chosen, facts.signatures));
+  ASSIGN_OR_RETURN(engine::GraphFindings graph, engine::ExamineGraph(*chosen, facts.signatures));
+  facts.stateful = std::move(graph.stateful_reason);
   return facts;
 }
 

@@ -24,27 +24,20 @@ constexpr double kThreadsACpu = 2;
 constexpr double kQueueShare = 0.4;  // Of a request's time.
 constexpr double kSmallBatch = 2;    // Rows.
 
-double MeanWait(const Observation& seen) {
+// The mean of one member, over those who know theirs; -1, as theirs, when nobody does.
+template <typename Item>
+double MeanOf(const std::vector<Item>& items, double Item::*member) {
   double sum = 0;
   int count = 0;
-  for (const Rank& rank : seen.ranks) {
-    if (rank.input_wait < 0) continue;
-    sum += rank.input_wait;
+  for (const Item& item : items) {
+    if (item.*member < 0) continue;
+    sum += item.*member;
     ++count;
   }
   return count > 0 ? sum / count : -1;
 }
-
-double MeanGpu(const Observation& seen) {
-  double sum = 0;
-  int count = 0;
-  for (const GpuUse& gpu : seen.gpus) {
-    if (gpu.utilisation < 0) continue;
-    sum += gpu.utilisation;
-    ++count;
-  }
-  return count > 0 ? sum / count : -1;
-}
+double MeanWait(const Observation& seen) { return MeanOf(seen.ranks, &Rank::input_wait); }
+double MeanGpu(const Observation& seen) { return MeanOf(seen.gpus, &GpuUse::utilisation); }
 
 // The stage of the input pipeline that is slow, and what mends it.
 struct Stage {

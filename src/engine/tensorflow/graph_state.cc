@@ -295,28 +295,20 @@ bool WritesState(std::string_view op) {
                      [op](std::string_view prefix) { return op.starts_with(prefix); });
 }
 
-absl::StatusOr<std::string> StatefulReason(std::string_view meta_graph_def,
+absl::StatusOr<GraphFindings> ExamineGraph(std::string_view meta_graph_def,
                                            const tensor::SignatureList& signatures) {
   ASSIGN_OR_RETURN(const Graph graph, ParseMetaGraph(meta_graph_def));
+  GraphFindings findings;
   for (const tensor::Signature& signature : signatures) {
+    const auto joins = [](std::string_view op) { return !IsPlainOp(op); };
+    findings.may_join_rows.emplace_back(Search(graph, joins).First(Fetched(signature)));
     // The front runs neither the init nor the train operation.
-    if (signature.name.starts_with("__saved_model_")) continue;
+    if (!findings.stateful_reason.empty() || signature.name.starts_with("__saved_model_")) continue;
     const std::string_view writer = Search(graph, WritesState).First(Fetched(signature));
-    if (!writer.empty()) return base::Cat(writer, " in signature '", signature.name, "'");
+    if (writer.empty()) continue;
+    findings.stateful_reason = base::Cat(writer, " in signature '", signature.name, "'");
   }
-  return std::string();
-}
-
-absl::StatusOr<std::vector<std::string>> OpsThatMayJoinRows(
-    std::string_view meta_graph_def, const tensor::SignatureList& signatures) {
-  ASSIGN_OR_RETURN(const Graph graph, ParseMetaGraph(meta_graph_def));
-  std::vector<std::string> ops;
-  ops.reserve(signatures.size());
-  for (const tensor::Signature& signature : signatures) {
-    const auto kind = [](std::string_view op) { return !IsPlainOp(op); };
-    ops.emplace_back(Search(graph, kind).First(Fetched(signature)));
-  }
-  return ops;
+  return findings;
 }
 
 }  // namespace tensord::engine

@@ -23,9 +23,9 @@ std::string ReasonOf(const std::string& meta_graph, const std::vector<Fetching>&
     signatures.emplace_back().name = name;
     signatures.back().outputs.emplace_back().tensor_name = tensor_name;
   }
-  const auto reason = StatefulReason(meta_graph, signatures);
-  EXPECT_TRUE(reason.ok()) << reason.status();
-  return reason.ok() ? *reason : "error";
+  const auto findings = ExamineGraph(meta_graph, signatures);
+  EXPECT_TRUE(findings.ok()) << findings.status();
+  return findings.ok() ? findings->stateful_reason : "error";
 }
 
 TEST(WritesState, KnowsWritersFromLookAlikes) {
@@ -106,7 +106,7 @@ TEST(StatefulReason, GarbledGraphsAreAnError) {
   for (const std::string& bytes :
        {std::string("\x12\x05"), BytesField(2, "\x0a\x05"),
         BytesField(2, BytesField(1, "\x0a\x05")), BytesField(2, BytesField(2, "\x0a\x05"))}) {
-    EXPECT_TRUE(absl::IsInvalidArgument(StatefulReason(bytes, {}).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(ExamineGraph(bytes, {}).status()));
   }
 }
 
@@ -130,9 +130,10 @@ TEST(OpsThatMayJoinRows, AreThoseThatAreNotPlainWhereverTheyAre) {
   for (const char* node : {"a", "b", "c", "d", "e"}) {
     signatures.emplace_back().outputs.emplace_back().tensor_name = std::string(node) + ":0";
   }
-  const auto ops = OpsThatMayJoinRows(graph, signatures);
-  ASSERT_TRUE(ops.ok()) << ops.status();
-  EXPECT_EQ(*ops, (std::vector<std::string>{"", "Unique", "", "StatelessWhile", "MyOwnOp"}));
+  const auto findings = ExamineGraph(graph, signatures);
+  ASSERT_TRUE(findings.ok()) << findings.status();
+  EXPECT_EQ(findings->may_join_rows,
+            (std::vector<std::string>{"", "Unique", "", "StatelessWhile", "MyOwnOp"}));
 }
 
 }  // namespace

@@ -112,13 +112,12 @@ absl::StatusOr<std::unique_ptr<Model>> TensorFlowEngine::Load(const LoadOptions&
   overridden.session_config += overrides.config;
   ASSIGN_OR_RETURN(const std::string meta_graph_def, OpenSession(api, overridden, &session));
   ASSIGN_OR_RETURN(parts.signatures, ParseSignatureDefs(meta_graph_def, kMetaGraphSignatureField));
-  ASSIGN_OR_RETURN(parts.stateful_reason, StatefulReason(meta_graph_def, parts.signatures));
-  ASSIGN_OR_RETURN(const std::vector<std::string> joining,
-                   OpsThatMayJoinRows(meta_graph_def, parts.signatures));
-  for (size_t i = 0; i < joining.size(); ++i) {
-    if (joining[i].empty()) continue;
+  ASSIGN_OR_RETURN(GraphFindings graph, ExamineGraph(meta_graph_def, parts.signatures));
+  parts.stateful_reason = std::move(graph.stateful_reason);
+  for (size_t i = 0; i < graph.may_join_rows.size(); ++i) {
+    if (graph.may_join_rows[i].empty()) continue;
     parts.alone[parts.signatures[i].name] =
-        base::Cat("its operation ", joining[i], " may join rows");
+        base::Cat("its operation ", graph.may_join_rows[i], " may join rows");
   }
   parts.signature_def_map = CopySignatureDefMap(meta_graph_def);
   for (std::string& line : DescribeUnservable(parts.signature_def_map)) {
