@@ -4,6 +4,7 @@
 #include "doctor/graph_ops.h"
 
 #include <optional>
+#include <utility>
 
 #include "base/protobuf_wire.h"
 #include "base/status_macros.h"
