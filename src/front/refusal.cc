@@ -9,6 +9,9 @@
 namespace tensord::front {
 namespace {
 
+// Answers that are written free memory in milliseconds, bodies that arrive in seconds.
+constexpr absl::Duration kMemoryRetryAfter = absl::Seconds(1);
+
 // Our refusals are plain words with numbers; what a client put in them is made harmless.
 std::string Quotable(std::string_view text) {
   std::string out(text);
@@ -24,13 +27,24 @@ std::string Quotable(std::string_view text) {
 Refusal OutOfMemoryRefusal() {
   return {.http_status = 429,
           .code = absl::StatusCode::kResourceExhausted,
-          .why = "the server's memory for requests and answers is used up; try again later"};
+          .why = "the server's memory for requests and answers is used up; try again later",
+          .retry_after = kMemoryRetryAfter};
 }
 
 Answer RefusalAnswer(const RequestHead& head, const Refusal& refusal) {
-  if (IsGrpc(head)) return MakeGrpcAnswer(absl::Status(refusal.code, refusal.why));
+  const bool hint = refusal.retry_after > absl::ZeroDuration();
+  if (IsGrpc(head)) {
+    std::vector<Header> trailers;
+    if (hint) trailers.push_back(GrpcPushback(refusal.retry_after));
+    return MakeGrpcAnswer(absl::Status(refusal.code, refusal.why), {}, std::move(trailers));
+  }
   Answer answer{.status = refusal.http_status, .code = refusal.code};
   answer.headers.emplace_back("content-type", "application/json");
+  if (hint) {
+    answer.headers.emplace_back(
+        "retry-after",
+        base::Cat(absl::ToInt64Seconds(absl::Ceil(refusal.retry_after, absl::Seconds(1)))));
+  }
   answer.body = base::Cat("{\n    \"error\": \"", Quotable(refusal.why), "\"\n}");
   return answer;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "front/exchange.h"
 
 namespace tensord::front {
@@ -14,7 +15,8 @@ namespace tensord::front {
 struct Refusal {
   int http_status = 400;
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;
-  std::string why = {};  // For the client: what was expected, what came.
+  std::string why = {};             // For the client: what was expected, what came.
+  absl::Duration retry_after = {};  // When it may look better; zero: no hint.
 };
 
 // The byte budget is used up.

@@ -3,6 +3,7 @@
 
 #include "serve/host.h"
 
+#include <algorithm>
 #include <functional>
 #include <iterator>
 #include <utility>
@@ -180,7 +181,8 @@ class Host::Observer final : public fleet::WorkerObserver {
   absl::Status refused_;             // Loaded, but not taken.
 };
 
-Host::Host(Setup setup) : setup_(std::move(setup)) {
+Host::Host(Setup setup)
+    : setup_(std::move(setup)), shared_bytes_(SharedBytes(setup_.network->request_bytes_max())) {
   for (int i = 0; i < setup_.loops->size(); ++i) {
     homes_.push_back(std::make_unique<VersionHome>(setup_.loops->at(i)));
     mailboxes_.push_back(std::make_shared<models::Mailbox>(&setup_.loops->at(i)));
@@ -197,12 +199,26 @@ int Host::HomeOf(const std::string& model) const {
                           static_cast<size_t>(setup_.loops->size()));
 }
 
+std::shared_ptr<sched::ModelBytes> Host::BytesOf(const std::string& model) {
+  std::shared_ptr<sched::ModelBytes>& bytes = model_bytes_[model];
+  if (bytes == nullptr) {
+    const size_t models = std::max<size_t>(1, catalog_->models().size());
+    bytes = std::make_shared<sched::ModelBytes>(
+        ReservedBytes(setup_.network->request_bytes_max(), models), &shared_bytes_);
+  }
+  return bytes;
+}
+
 VersionSetup Host::SetupOf(const fleet::WorkerKey& key, const config::PlatformSettings& platform) {
   VersionSetup setup;
   setup.queue.model = key.model;
   setup.queue.version = key.version;
   const config::ModelSettings& settings = SettingsOf(settings_, key.model);
   PlanBatching(platform, settings, &setup.queue);
+  setup.queue.model_bytes = BytesOf(key.model);
+  if (settings.run_timeout_ms) {
+    setup.queue.run_timeout = absl::Milliseconds(*settings.run_timeout_ms);
+  }
   if (settings.batching_enabled.value_or(true)) setup.platform = &platform;
   setup.metrics = setup_.metrics;
   setup.request_log = setup_.request_logs->Of(key.model);
@@ -296,6 +312,8 @@ void Host::DropEnded(const models::Snapshot& snapshot) {
         model == snapshot.models.end() ? nullptr : model->second->Version(id.version);
     return version == nullptr || version->generation != id.generation;
   });
+  std::erase_if(model_bytes_,
+                [&snapshot](const auto& model) { return !snapshot.models.contains(model.first); });
   serving_ = std::move(serving);
 }
 

@@ -68,6 +68,7 @@ class Host final : public models::CatalogHost {
 
   int HomeOf(const std::string& model) const;
   VersionSetup SetupOf(const fleet::WorkerKey& key, const config::PlatformSettings& platform);
+  std::shared_ptr<sched::ModelBytes> BytesOf(const std::string& model);
   void DropEnded(const models::Snapshot& snapshot);
 
   const Setup setup_;
@@ -75,8 +76,11 @@ class Host final : public models::CatalogHost {
   models::Scanner* scanner_ = nullptr;
   SettingsByModel settings_;
   uint64_t workers_started_ = 0;
-  std::map<fleet::WorkerKey, VersionId> workers_;            // Started and not yet over.
-  std::set<VersionId> serving_;                              // That may have a queue somewhere.
+  std::map<fleet::WorkerKey, VersionId> workers_;  // Started and not yet over.
+  std::set<VersionId> serving_;                    // That may have a queue somewhere.
+  // What models' calls may hold in all beyond their reserves; outlives the queues.
+  base::ByteBudget shared_bytes_;
+  std::map<std::string, std::shared_ptr<sched::ModelBytes>> model_bytes_;
   std::vector<std::unique_ptr<VersionHome>> homes_;          // One a loop, touched there only.
   std::vector<std::shared_ptr<models::Mailbox>> mailboxes_;  // One a loop, for reading threads.
   std::set<VersionId> died_loading_;  // A worker did, perhaps of its warm-up: the next has none.

@@ -86,6 +86,11 @@ sched::BatchingParameters ToSched(const config::BatchingParameters& from) {
 
 }  // namespace
 
+int ShareOfCpus(const Machine& machine, const models::ModelConfig& config) {
+  const int replicas = std::max(1, config.replicas);
+  return std::max(1, (machine.cpus + replicas - 1) / replicas);
+}
+
 const config::PlatformSettings& PlatformOf(const config::Platforms& platforms,
                                            const std::string& platform) {
   const auto at = platforms.find(platform);
@@ -183,8 +188,8 @@ channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionF
   load.session_config = std::move(session.config);
   load.op_libraries = absl::StrSplit(options.op_library, ',', absl::SkipEmpty());
   for (const std::string& library : settings.op_libraries) load.op_libraries.push_back(library);
-  load.executors =
-      static_cast<uint32_t>(config.worker.executors > 0 ? config.worker.executors : machine.cpus);
+  load.executors = static_cast<uint32_t>(
+      config.worker.executors > 0 ? config.worker.executors : ShareOfCpus(machine, config));
   load.runs_in_caller = settings.runs_in_caller.value_or(session.runs_in_caller);
   load.read_batching_parameters = platform.per_model_batching;
   load.synthetic_warm_up =

@@ -35,6 +35,16 @@ inline constexpr uint32_t kRuntimeDefault = 0;
 inline constexpr uint32_t kRuntimeOneDnnOn = 1;
 inline constexpr uint32_t kRuntimeOneDnnOff = 2;
 
+// CPUs for each of a version's workers, rounded up.
+int ShareOfCpus(const Machine& machine, const models::ModelConfig& config);
+
+// Of the memory for requests, half is for calls that wait or run, beyond a quarter that the models
+// have in reserve, each an equal part; the rest is for bodies that still arrive, and for answers.
+constexpr uint64_t SharedBytes(uint64_t request_bytes_max) { return request_bytes_max / 2; }
+constexpr uint64_t ReservedBytes(uint64_t request_bytes_max, uint64_t models) {
+  return request_bytes_max / 4 / models;
+}
+
 // REQUIRES: a platform that a checked model names.
 const config::PlatformSettings& PlatformOf(const config::Platforms& platforms,
                                            const std::string& platform);

@@ -93,6 +93,20 @@ TEST(PlanLoad, CarriesThePlatformsTags) {
   EXPECT_TRUE(load.read_batching_parameters);
 }
 
+TEST(PlanLoad, ReplicasShareTheCpus) {
+  const auto executors = [](int cpus, int replicas, int set = 0) {
+    models::ModelConfig config;
+    config.replicas = replicas;
+    config.worker.executors = set;
+    return PlanLoad(kKey, {}, config, {}, {}, {}, {.cpus = cpus}, {}, 0).executors;
+  };
+  EXPECT_EQ(executors(8, 1), 8u);
+  EXPECT_EQ(executors(8, 2), 4u);
+  EXPECT_EQ(executors(8, 3), 3u);
+  EXPECT_EQ(executors(2, 8), 1u);
+  EXPECT_EQ(executors(8, 2, 5), 5u);
+}
+
 TEST(PlanBatching, TheOriginalsParametersComeBeforeOurSettings) {
   sched::QueueOptions options;
   PlanBatching({.batching = config::BatchingParameters{.max_batch_size = 8,

@@ -18,7 +18,10 @@ void ShowUnserved(obs::Metrics* metrics, const VersionStats& version) {
   const std::pair<const char*, int64_t> reasons[] = {{"queue_full", stats.refused_full},
                                                      {"too_late", stats.refused_late},
                                                      {"shed", stats.refused_shed},
+                                                     {"share", stats.refused_share},
                                                      {"expired_queued", stats.expired_queued},
+                                                     {"hopeless", stats.hopeless},
+                                                     {"poison", stats.refused_poison},
                                                      {"expired_running", stats.expired_running},
                                                      {"cancelled", stats.cancelled}};
   for (const auto& [reason, count] : reasons) {
@@ -33,6 +36,8 @@ void ShowQueues(obs::Metrics* metrics, const std::vector<VersionStats>& versions
   metrics->Clear(Metric::kCopiedBytes);
   metrics->Clear(Metric::kWorkerLost);
   metrics->Clear(Metric::kShed);
+  metrics->Clear(Metric::kWastedRunTime);
+  metrics->Clear(Metric::kRefusedEarly);
   for (const VersionStats& version : versions) {
     const std::vector<std::string> labels = {version.id.model, base::Cat(version.id.version)};
     obs::Set(metrics->Gauge(Metric::kQueueCalls, labels),
@@ -41,6 +46,10 @@ void ShowQueues(obs::Metrics* metrics, const std::vector<VersionStats>& versions
              static_cast<double>(version.stats.running_runs));
     metrics->SetTotal(Metric::kCopiedBytes, labels, static_cast<double>(version.copied_bytes));
     metrics->SetTotal(Metric::kWorkerLost, labels, static_cast<double>(version.stats.lost));
+    metrics->SetTotal(Metric::kWastedRunTime, labels,
+                      absl::ToDoubleSeconds(version.stats.wasted_run_time));
+    metrics->SetTotal(Metric::kRefusedEarly, labels,
+                      static_cast<double>(version.stats.refused_early));
     ShowUnserved(metrics, version);
   }
 }
@@ -48,12 +57,16 @@ void ShowQueues(obs::Metrics* metrics, const std::vector<VersionStats>& versions
 void ShowStates(obs::Metrics* metrics, const models::Snapshot& snapshot) {
   metrics->Clear(Metric::kVersionState);
   metrics->Clear(Metric::kWorkerRestarts);
+  metrics->Clear(Metric::kReplicas);
   for (const auto& [name, model] : snapshot.models) {
     for (const models::VersionEntry& version : model->versions) {
       const std::string number = base::Cat(version.number);
       const std::string state(models::StateName(version.state));
       obs::Set(metrics->Gauge(Metric::kVersionState, {name, number, state}), 1);
       obs::Set(metrics->Gauge(Metric::kWorkerRestarts, {name, number}), version.restarts);
+      obs::Set(metrics->Gauge(Metric::kReplicas, {name, number, "live"}), version.replicas_live);
+      obs::Set(metrics->Gauge(Metric::kReplicas, {name, number, "wanted"}),
+               version.replicas_wanted);
     }
   }
 }

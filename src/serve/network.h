@@ -44,6 +44,7 @@ class Network {
   // Open connections of all loops, gathered by messages.
   void CountConnections(std::function<void(size_t)> done);
   uint64_t request_bytes_held() const { return budget_.used(); }
+  uint64_t request_bytes_max() const { return budget_.limit(); }
 
  private:
   // What belongs to one loop's thread.

@@ -163,6 +163,7 @@ void PrintDetails(const VersionDetails& version, PrettyWriter* writer) {
   PrintNumber("warm_up_runs", version.warm_up_runs, writer);
   PrintNumber("warm_up_milliseconds", version.warm_up_milliseconds, writer);
   PrintNumber("replicas", version.replicas, writer);
+  PrintNumber("replicas_wanted", version.replicas_wanted, writer);
   PrintNumber("restarts", version.restarts, writer);
   PrintNumber("memory_bytes", version.memory_bytes, writer);
   writer->EndObject();

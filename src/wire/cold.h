@@ -72,7 +72,8 @@ struct VersionDetails {
   std::string warm_up_source = {};      // Empty: nothing ran.
   int64_t warm_up_runs = 0;
   int64_t warm_up_milliseconds = 0;
-  int64_t replicas = 0;
+  int64_t replicas = 0;  // That serve.
+  int64_t replicas_wanted = 0;
   int64_t restarts = 0;
   int64_t memory_bytes = 0;  // Private, of all its workers.
 };

@@ -146,10 +146,9 @@ def test_a_stopped_worker_is_found_and_replaced(server, client, others):
 
 
 def test_a_run_that_never_ends_is_answered_at_its_deadline_and_ended(servers, models, grpc_client):
-    more = "executors: 2 run_timeout_ms: 1000"
     server = servers.start(
         models={name: models / name for name in ("half", "probe")},
-        settings=settings_for(models, "probe", more=more),
+        settings=settings_for(models, "probe", more="executors: 2"),
     )
     client = grpc_client(server)
     before = {p.pid for p in server.workers()}
@@ -161,6 +160,16 @@ def test_a_run_that_never_ends_is_answered_at_its_deadline_and_ended(servers, mo
     assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
     eventually(lambda: before - {p.pid for p in server.workers()}, "the run was ended", 60)
     comes_back(client)
+
+
+def test_a_run_that_takes_longer_than_the_operator_allows_is_ended(servers, models, grpc_client):
+    server = servers.start(
+        models={"probe": models / "probe"},
+        settings=settings_for(models, "probe", more="executors: 2 run_timeout_ms: 1000"),
+    )
+    error = error_of(lambda: probe(grpc_client(server), "spin", timeout=60.0))
+    assert error.code() == UNAVAILABLE
+    assert "run_timeout_ms" in error.details()
 
 
 def test_a_model_that_always_crashes_backs_off_and_says_so(server, client, others):

@@ -34,6 +34,7 @@ wire::VersionDetails DetailsOf(const models::VersionEntry& version) {
           .warm_up_runs = version.warm_up_runs,
           .warm_up_milliseconds = absl::ToInt64Milliseconds(version.warm_up_time),
           .replicas = version.replicas_live,
+          .replicas_wanted = version.replicas_wanted,
           .restarts = version.restarts,
           .memory_bytes = static_cast<int64_t>(version.memory_bytes)};
 }

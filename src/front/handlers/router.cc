@@ -4,6 +4,8 @@
 #include "front/handlers/router.h"
 
 #include <array>
+#include <charconv>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -12,14 +14,17 @@
 #include "front/grpc.h"
 #include "front/handlers/account.h"
 #include "front/handlers/authorize.h"
+#include "front/handlers/client.h"
 #include "front/handlers/criticality.h"
 #include "front/handlers/health.h"
 #include "front/handlers/inference.h"
+#include "front/handlers/lookup.h"
 #include "front/handlers/models.h"
 #include "front/handlers/predict.h"
 #include "front/handlers/probes.h"
 #include "front/handlers/reflection.h"
 #include "front/handlers/reply.h"
+#include "front/handlers/run_call.h"
 #include "wire/rest_route.h"
 
 namespace tensord::front {
@@ -105,6 +110,17 @@ Method MethodOf(wire::RestKind kind) {
   return Method::kOther;
 }
 
+// Below this the body comes with the head.
+constexpr uint64_t kEarlyBytesMin = 4096;
+
+// As the head announces it; 0 when it does not.
+uint64_t BodyBytes(const RequestHead& head) {
+  const std::string_view text = head.Find("content-length").value_or("");
+  uint64_t bytes = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  return end.ec == std::errc() ? bytes : 0;
+}
+
 std::string_view PathOf(std::string_view target) { return target.substr(0, target.find('?')); }
 
 }  // namespace
@@ -119,8 +135,8 @@ Router::Router(ServerContext* server, loop::EventLoop* loop) {
 void Router::OnHead(Exchange& exchange) {
   const absl::Status criticality = CriticalityOf(exchange.head()).status();
   if (!IsGrpc(exchange.head())) {
-    if (!criticality.ok()) ReplyJsonError(exchange, criticality, cors());
-    return;
+    if (!criticality.ok()) return ReplyJsonError(exchange, criticality, cors());
+    return RefuseRestEarly(exchange);
   }
   exchange.trace().grpc = true;
   if (!exchange.head().grpc_port) {
@@ -139,6 +155,32 @@ void Router::OnHead(Exchange& exchange) {
     if (!allowed.ok()) return ReplyGrpc(exchange, allowed);
   }
   if (method->end != nullptr) exchange.BeginStream();
+}
+
+// A REST call's URL names its model, and its head the body's size: what the scheduler would refuse
+// for lack of room or time is refused before the body is read. (A gRPC call's model stands in its
+// message.) With several loops, only where the model is at home on this one.
+void Router::RefuseRestEarly(Exchange& exchange) {
+  const RequestHead& head = exchange.head();
+  const uint64_t bytes = BodyBytes(head);
+  if (bytes < kEarlyBytesMin) return;
+  const wire::RestRoute route = wire::ParseRestRoute(head.method, head.target);
+  const bool infers = route.kind == wire::RestKind::kPredict ||
+                      route.kind == wire::RestKind::kClassify ||
+                      route.kind == wire::RestKind::kRegress;
+  // Other errors are found, and said, when the body is there.
+  if (!infers || !Authorize(head, Operation::kInfer, route.model).ok()) return;
+  const auto servable = FindServable(context_, SpecOf(route, {}), exchange.trace());
+  if (!servable.ok() || (*servable)->home != context_.loop || (*servable)->queue == nullptr) return;
+  std::optional<sched::CallResult> refusal = (*servable)->queue->RefuseEarly(
+      {.bytes = bytes,
+       .criticality = CriticalityOf(head).value_or(tensor::Criticality::kCritical),
+       .client = ClientOf(head),
+       .arrived = head.arrived,
+       .deadline = RestDeadline(context_, head.arrived)});
+  if (!refusal.has_value()) return;
+  exchange.trace().method = MethodOf(route.kind);
+  ReplyJsonError(exchange, refusal->status, cors(), refusal->retry_after);
 }
 
 void Router::SetSnapshot(std::shared_ptr<const models::Snapshot> snapshot) {

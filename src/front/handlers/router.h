@@ -36,6 +36,7 @@ class Router final : public Service {
   void OnGrpc(std::shared_ptr<Exchange> exchange);
   void OnHttp(std::shared_ptr<Exchange> exchange);
   void OnRest(std::shared_ptr<Exchange> exchange);
+  void RefuseRestEarly(Exchange& exchange);
   bool cors() const { return context_.server->options->rest_api_enable_cors_support; }
 
   HealthWatchers watchers_;

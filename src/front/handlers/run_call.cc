@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "front/handlers/client.h"
 #include "front/handlers/criticality.h"
 #include "front/handlers/long_work.h"
 #include "front/handlers/reply.h"
@@ -68,6 +69,7 @@ Submission MakeSubmission(const std::shared_ptr<Exchange>& exchange,
   // A value that is none was refused with the head.
   submission.call.criticality =
       CriticalityOf(exchange->head()).value_or(tensor::Criticality::kCritical);
+  submission.call.client = ClientOf(exchange->head());
   return submission;
 }
 
@@ -106,6 +108,11 @@ tensor::ModelSpec AnsweredSpec(const Servable& servable, int signature) {
           .signature_name = servable.signatures[static_cast<size_t>(signature)].name};
 }
 
+absl::Time RestDeadline(const LoopContext& context, absl::Time arrived) {
+  const int limit = context.server->options->rest_api_timeout_in_ms;
+  return arrived + (limit > 0 ? absl::Milliseconds(limit) : limits::kDeadlineDefault);
+}
+
 void RunGrpcCall(std::shared_ptr<Exchange> exchange, const GrpcHead& head,
                  absl::StatusOr<PreparedCall> prepared) {
   if (!prepared.ok()) {
@@ -128,17 +135,14 @@ void RunGrpcCall(std::shared_ptr<Exchange> exchange, const GrpcHead& head,
 
 void RunRestCall(const LoopContext& context, std::shared_ptr<Exchange> exchange,
                  absl::StatusOr<PreparedCall> prepared) {
-  const config::ServerOptions& options = *context.server->options;
-  const bool cors = options.rest_api_enable_cors_support;
+  const bool cors = context.server->options->rest_api_enable_cors_support;
   if (!prepared.ok()) {
     ReplyJsonError(*exchange, prepared.status(), cors, RetryAfterOf(prepared.status(), {}));
     return;
   }
   auto call = std::make_shared<PreparedCall>(*std::move(prepared));
-  const absl::Duration limit = options.rest_api_timeout_in_ms > 0
-                                   ? absl::Milliseconds(options.rest_api_timeout_in_ms)
-                                   : limits::kDeadlineDefault;
-  Submission submission = MakeSubmission(exchange, call, exchange->head().arrived + limit);
+  Submission submission =
+      MakeSubmission(exchange, call, RestDeadline(context, exchange->head().arrived));
   submission.done = [exchange, call, cors, server = context.server](sched::CallResult result) {
     if (IsLong(result)) return PrintLong(*server, exchange, call, cors, std::move(result));
     AnswerRest(*exchange, *call, cors, result, BodyOf(*call, result));

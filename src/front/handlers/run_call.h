@@ -47,6 +47,9 @@ struct PreparedCall {
 // Model, version and signature as an answer names them: a label is not echoed.
 tensor::ModelSpec AnsweredSpec(const Servable& servable, int signature);
 
+// When a REST call must be answered that began to arrive then.
+absl::Time RestDeadline(const LoopContext& context, absl::Time arrived);
+
 // Answers the exchange exactly once, now or when the model has run.
 // Lifetime: `context` outlives every exchange of its loop.
 void RunGrpcCall(std::shared_ptr<Exchange> exchange, const GrpcHead& head,

@@ -1,0 +1,132 @@
+# SPDX-FileCopyrightText: The tensord authors
+# SPDX-License-Identifier: Apache-2.0
+"""Several workers a version: one dies, and nobody notices but the operator."""
+
+import os
+import signal
+
+import grpc
+import numpy as np
+import pytest
+from clients import Load, RestClient, error_of
+from local_server import eventually
+from test_status import metrics, value
+from test_worker_death import probe, settings_for
+
+X = np.array([2.0], np.float32)
+
+
+@pytest.fixture
+def monitoring(tmp_path):
+    path = tmp_path / "monitoring"
+    path.write_text('prometheus_config { enable: true path: "/monitoring/prometheus/metrics" }')
+    return path
+
+
+def details(server, model):
+    rest = RestClient(server.rest)
+    models = {m["name"]: m for m in rest.get("/v1/models").json()["models"]}
+    rest.close()
+    return models[model]["details"][0]
+
+
+def all_live(server, model, replicas):
+    eventually(lambda: details(server, model)["replicas"] == replicas, f"{replicas} replicas live")
+
+
+def test_a_replica_that_is_killed_costs_no_request(servers, models, monitoring, grpc_client):
+    server = servers.start(
+        models={"half": models / "half"},
+        settings='model { key: "half" value { replicas: 2 } }',
+        monitoring_config_file=monitoring,
+    )
+    all_live(server, "half", 2)
+    client = grpc_client(server)
+    assert len(server.workers()) == 2
+    with Load(lambda _: client.predict("half", {"x": X}), threads=4, pause=0) as load:
+        for death in (1, 2):
+            os.kill(server.workers()[0].pid, signal.SIGKILL)
+            eventually(
+                lambda d=death: details(server, "half")["restarts"] == d, "its death is known"
+            )
+            assert client.states("half")[3] == "AVAILABLE"
+            all_live(server, "half", 2)
+    assert load.failed == 0, load.errors[:5]
+    assert load.outcomes["ok"] > 100
+    found = details(server, "half")
+    assert (found["replicas_wanted"], found["restarts"]) == (2, 2)
+    rest = RestClient(server.rest)
+    page = metrics(rest)
+    rest.close()
+    for kind in ("live", "wanted"):
+        assert value(page, "tensord_replicas", model_name="half", kind=kind) == 2
+
+
+def test_replicas_share_the_work(servers, models, monitoring, grpc_client):
+    """Two sleeps of a second take about one second where each has a worker of its own."""
+    server = servers.start(
+        models={"sleep_ms": models / "sleep_ms"},
+        settings=settings_for(models, "sleep_ms", more="replicas: 3 executors: 1"),
+        monitoring_config_file=monitoring,
+    )
+    all_live(server, "sleep_ms", 3)
+    client = grpc_client(server)
+    request = client.predict_request("sleep_ms", {"ms": np.array([1500], np.int32)})
+    calls = [client.prediction.Predict.future(request, timeout=60) for _ in range(3)]
+    rest = RestClient(server.rest)
+
+    def runs():
+        return value(metrics(rest), "tensord_in_flight_runs", model_name="sleep_ms")
+
+    eventually(lambda: runs() == 3, "all three run at once")
+    assert all(call.result(timeout=60) for call in calls)
+    rest.close()
+
+
+def test_a_stateful_model_has_one_replica_and_says_so(servers, models):
+    server = servers.start(
+        models={"counter": models / "counter"},
+        settings='model { key: "counter" value { replicas: 3 } }',
+    )
+    found = details(server, "counter")
+    assert (found["replicas"], found["replicas_wanted"]) == (1, 1)
+    assert any("one replica instead of 3" in w for w in found["warnings"])
+
+
+def test_a_call_that_ends_workers_is_found_and_refused(servers, models, monitoring, grpc_client):
+    """Its first run ends one replica, its second, alone, the other; then it is known."""
+    server = servers.start(
+        models={"probe": models / "probe"},
+        settings=settings_for(models, "probe", more="replicas: 2 executors: 2"),
+        monitoring_config_file=monitoring,
+    )
+    all_live(server, "probe", 2)
+    client = grpc_client(server)
+    error = error_of(lambda: probe(client, "abort", "poison"))
+    assert error.code() == grpc.StatusCode.INTERNAL, error.details()
+    eventually(lambda: details(server, "probe")["restarts"] == 2, "two deaths are known")
+    all_live(server, "probe", 2)
+    for _ in range(10):
+        error = error_of(lambda: probe(client, "abort", "poison"))
+        assert error.code() == grpc.StatusCode.INTERNAL
+        assert "ended two workers" in error.details()
+    assert probe(client, "hello") == "hello"
+    assert details(server, "probe")["restarts"] == 2
+    rest = RestClient(server.rest)
+    assert value(metrics(rest), "tensord_unserved_calls_total", reason="poison") == 10
+    rest.close()
+
+
+def test_without_a_replica_a_deadly_call_ends_two_workers_and_no_more(servers, models, grpc_client):
+    server = servers.start(
+        models={"probe": models / "probe"}, settings=settings_for(models, "probe")
+    )
+    client = grpc_client(server)
+    codes = []
+    while not codes or codes[-1] != "INTERNAL":
+        codes.append(error_of(lambda: probe(client, "segv", "poison", timeout=60)).code().name)
+        assert len(codes) < 10, codes
+    assert codes.count("UNAVAILABLE") == 1
+    error = error_of(lambda: probe(client, "segv", "poison", timeout=60))
+    assert "ended two workers" in error.details()
+    eventually(lambda: probe(client, "hello", timeout=60) == "hello", "all others are served")
