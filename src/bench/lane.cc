@@ -94,7 +94,7 @@ void Lane::OnDown(Client& client, std::string_view why, bool was_up) {
   }
   // With a pause, because who closes every connection would keep us busy with nothing else.
   loop_.At(loop_.Now() + (was_up ? absl::ZeroDuration() : kReconnectPause),
-           [this, &client] { client.Connect(); });
+           [&client] { client.Connect(); });
 }
 
 void Lane::OnFree(Client& client) {

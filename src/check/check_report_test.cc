@@ -85,6 +85,20 @@ TEST(GatherModels, FindsMissingPathsLabelsAndBatchingFiles) {
   EXPECT_THAT(report.warnings, Contains(HasSubstr("label \"stable\" points to version 9")));
 }
 
+TEST(GatherModels, SaysOfAVersionThatThePolicyLeavesOutOnlyThat) {
+  const Folder folder;
+  folder.Write("m/1/saved_model.pb", std::string("\x08\x01", 2));
+  folder.Write("m/2/saved_model.pb", std::string("\x08\x01", 2));
+  Report report;
+  GatherModels({{.name = "m",
+                 .base_path = folder.path("m"),
+                 .policy = {.kind = config::VersionPolicy::Kind::kSpecific, .specific = {1, 7}}}},
+               {{"tensorflow", {}}}, &report);
+  EXPECT_THAT(ToText(report), HasSubstr("version 2: not wanted by the policy\n"));
+  EXPECT_THAT(ToText(report), HasSubstr("version 1: complete, 0 MiB, would be loaded\n"));
+  EXPECT_THAT(report.warnings, Contains(HasSubstr("version 7, which the version policy asks for")));
+}
+
 TEST(Gather, FindsAllMistakesAtOnce) {
   const config::TextFile bad("x");
   config::CommandLine line;

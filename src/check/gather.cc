@@ -178,11 +178,13 @@ void GatherVersions(const models::ModelConfig& model, const std::map<std::string
   const std::vector<int64_t> chosen = models::Choose(model.policy, complete, labelled);
   for (const models::FoundVersion& found : listing->versions) {
     const bool loads = std::ranges::find(chosen, found.number) != chosen.end();
+    const bool looked_at = found.fingerprint != 0;
     out->versions.push_back({.number = found.number,
                              .directory = found.directory,
                              .bytes = found.bytes,
                              .loads = loads,
-                             .waits_for = found.complete ? "" : found.reason});
+                             .looked_at = looked_at,
+                             .waits_for = looked_at && !found.complete ? found.reason : ""});
     if (!loads) continue;
     CheckVersionBatching(platform, base::Cat(where, ", version ", found.number), found.directory,
                          report);

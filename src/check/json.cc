@@ -49,7 +49,7 @@ void FillVersion(const VersionReport& version, Struct* object) {
   Set(object, "number", version.number);
   Set(object, "directory", version.directory);
   Set(object, "bytes", static_cast<int64_t>(version.bytes));
-  Set(object, "complete", version.waits_for.empty());
+  Set(object, "complete", version.looked_at && version.waits_for.empty());
   Set(object, "loads", version.loads);
   Set(object, "waits_for", version.waits_for);
 }

@@ -16,6 +16,9 @@ void AddLines(std::string_view title, const std::vector<std::string>& lines, std
 }
 
 std::string VersionLine(const VersionReport& version) {
+  if (!version.looked_at) {
+    return base::Cat("version ", version.number, ": not wanted by the policy");
+  }
   const std::string size = base::Cat(version.bytes >> 20, " MiB");
   if (!version.waits_for.empty()) {
     return base::Cat("version ", version.number,

@@ -16,8 +16,9 @@ struct VersionReport {
   int64_t number = 0;
   std::string directory;
   uint64_t bytes = 0;
-  bool loads = false;     // At the start, by the policy.
-  std::string waits_for;  // Incomplete: what is missing.
+  bool loads = false;      // At the start, by the policy.
+  bool looked_at = false;  // False: the policy cannot come to want it, and it may be anything.
+  std::string waits_for;   // Incomplete: what is missing.
 };
 
 struct ModelReport {

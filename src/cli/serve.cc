@@ -42,7 +42,7 @@ std::string Join(const std::vector<std::string>& parts) {
 // What the log says when the front takes requests. Scripts wait for the original's lines.
 std::vector<std::string> ReadyLines(Style style, const ServerOptions& options,
                                     const supervisor::Listeners& listeners) {
-  if (style == Style::kServe) return {base::Cat("ready: ", Join(listeners.descriptions()))};
+  if (style == Style::kServe) return {base::Cat("listening: ", Join(listeners.descriptions()))};
   std::vector<std::string> lines;
   const std::string& host = options.bind_address;
   if (options.port != 0) {

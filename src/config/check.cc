@@ -5,6 +5,7 @@
 
 #include <arpa/inet.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 
@@ -73,6 +74,11 @@ absl::Status CheckRanges(const ServerOptions& options) {
                                                 : base::Cat("from ", range.min, " to ", range.max);
     return absl::InvalidArgumentError(
         base::Cat("--", range.option, " must be ", bound, ", not ", range.value));
+  }
+  if (const float fraction = options.per_process_gpu_memory_fraction;
+      !std::isfinite(fraction) || fraction < 0) {
+    return absl::InvalidArgumentError(base::Cat(
+        "--per_process_gpu_memory_fraction must be a number from 0 (all) to 1, not ", fraction));
   }
   return absl::OkStatus();
 }

@@ -99,6 +99,26 @@ std::set<int64_t> ToExamine(const Names& names, const SourceQuery& query) {
   return numbers;
 }
 
+// Says which versions the policy names that are not there; none where that is already the error of
+// the whole model (SourceStatus).
+void WarnOfMissing(const SourceQuery& query, Listing* listing) {
+  if (query.policy.kind != VersionPolicy::Kind::kSpecific) return;
+  constexpr size_t kNamedMax = 10;
+  std::vector<int64_t> missing;
+  for (const int64_t wanted : query.policy.specific) {
+    if (std::ranges::find(listing->versions, wanted, &FoundVersion::number) ==
+        listing->versions.end()) {
+      missing.push_back(wanted);
+    }
+  }
+  if (missing.size() == query.policy.specific.size()) return;
+  for (size_t i = 0; i < std::min(missing.size(), kNamedMax); ++i) {
+    listing->warnings.push_back(base::Cat("version ", missing[i],
+                                          ", which the version policy asks for, is not in ",
+                                          query.base_path));
+  }
+}
+
 }  // namespace
 
 bool VersionNumber(std::string_view name, int64_t* number) {
@@ -146,6 +166,7 @@ absl::StatusOr<Listing> LocalSource::List(const SourceQuery& query) {
     }
     listing.versions.push_back(std::move(found));
   }
+  WarnOfMissing(query, &listing);
   state.query = query;
   state.directory = now;
   state.looks = 0;

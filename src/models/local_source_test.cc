@@ -279,6 +279,16 @@ TEST_F(LocalSourceTest, LooksAtWhatThePolicyMayWant) {
   EXPECT_EQ(complete, 1);
 }
 
+TEST_F(LocalSourceTest, WarnsOfAVersionThatThePolicyNamesAndThatIsNotThere) {
+  WriteVersion(dir_ / "1");
+  query_.policy = {.kind = VersionPolicy::Kind::kSpecific, .specific = {1, 7}};
+  EXPECT_THAT(List().warnings, ElementsAre(HasSubstr("version 7, which the version policy")));
+  WriteVersion(dir_ / "7");
+  EXPECT_THAT(List().warnings, IsEmpty());
+  query_.policy.specific = {8, 9};
+  EXPECT_THAT(List().warnings, IsEmpty()) << "that is the model's error, which names both";
+}
+
 TEST_F(LocalSourceTest, NamesThePathThatCannotBeListed) {
   query_.base_path = (dir_ / "nowhere").string();
   EXPECT_EQ(source_.List(query_).status(),

@@ -47,6 +47,11 @@ constexpr Absent kAbsent[] = {
 std::string MetricDocs() {
   std::string page =
       "# Metrics\n\n"
+      "```\n"
+      "echo 'prometheus_config { enable: true }' > monitoring.config\n"
+      "tensord serve --rest_api_port=8501 --monitoring_config_file=monitoring.config ...\n"
+      "curl localhost:8501/monitoring/prometheus/metrics\n"
+      "```\n\n"
       "The page is served on the REST port when `--monitoring_config_file` enables it, at\n"
       "`/monitoring/prometheus/metrics` unless that file names another path. Made by\n"
       "`tensord docs metrics` from `src/obs/metric_table.h`.\n\n"

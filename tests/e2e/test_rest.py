@@ -208,6 +208,9 @@ def test_a_request_that_fits_no_route_is_a_bad_request(client, method, path):
 
 def test_a_path_of_nobody_is_not_found(client):
     assert client.get("/nowhere").status_code == 404
+    metrics = client.get("/metrics")
+    assert metrics.status_code == 404
+    assert "--monitoring_config_file" in metrics.text, "and it says how to have them"
 
 
 def test_text_after_the_document_is_ignored_as_the_original_does(client):

@@ -100,7 +100,7 @@ def start(create):
         server = create(**flags).start()
         up = "model half, version 3: LOADING -> AVAILABLE"
         eventually(lambda: up in server.log(), "it loads")
-        eventually(lambda: "ready: gRPC" in server.log(), "its ports are open")
+        eventually(lambda: "listening: gRPC" in server.log(), "its ports are open")
         return server
 
     return start
@@ -284,4 +284,4 @@ def test_bad_material_ends_the_start_and_opens_no_port(create, authority, pair, 
     assert server.process.wait(60) not in {0, None}
     log = server.log()
     assert "tls_" in log or "TLS" in log
-    assert "ready: gRPC" not in log
+    assert "listening: gRPC" not in log

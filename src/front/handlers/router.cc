@@ -87,6 +87,15 @@ absl::Status NoSuchMethod(const GrpcHead& head) {
       base::Cat("this server has no method ", head.service, "/", head.method));
 }
 
+std::string NothingThere(std::string_view path, std::string_view metrics_path) {
+  const std::string start = base::Cat("Nothing is served at ", path);
+  if (!path.ends_with("metrics")) return base::Cat(start, "; models are under /v1/models/NAME\n");
+  if (!metrics_path.empty()) return base::Cat(start, "; the metrics are at ", metrics_path, "\n");
+  return base::Cat(start,
+                   "; metrics are off: --monitoring_config_file=FILE, with prometheus_config { "
+                   "enable: true } in the file, turns them on\n");
+}
+
 Method MethodOf(wire::RestKind kind) {
   switch (kind) {
     case wire::RestKind::kPredict:
@@ -268,8 +277,7 @@ void Router::OnRest(std::shared_ptr<Exchange> exchange) {
       return ReplyJsonError(*exchange, route.error, cors());
     case wire::RestKind::kOutside:
       return ReplyText(*exchange, 404,
-                       base::Cat("Nothing is served at ", PathOf(head.target),
-                                 "; models are under /v1/models/NAME\n"));
+                       NothingThere(PathOf(head.target), context_.server->metrics_path));
   }
 }
 
