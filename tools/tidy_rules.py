@@ -23,6 +23,8 @@ EDGES = {
     "engine": {"base", "tensor", "channel"},
     "worker": {"base", "tensor", "channel", "engine"},
     "supervisor": {"base", "obs", "loop", "channel", "config"},
+    # Training: nothing of serving, and nothing of serving knows it.
+    "train": {"base", "obs", "loop", "config"},
     "fleet": _FRONT_SIDE | {"engine"},
     "models": _FRONT_SIDE | {"engine", "wire", "fleet"},
     "sched": _FRONT_SIDE | {"engine", "wire", "fleet", "models"},
@@ -35,7 +37,8 @@ EDGES = {
     "bench": {"base", "tensor", "loop", "channel", "wire", "engine", "fleet"},
     # Looks at the machine and at models without serving; of sched it asks what would be batched.
     "doctor": {"base", "tensor", "config", "engine", "models", "sched"},
-    "cli": _FRONT_SIDE | {"engine", "wire", "check", "doctor", "serve", "supervisor", "bench"},
+    "cli": _FRONT_SIDE
+    | {"engine", "wire", "check", "doctor", "serve", "supervisor", "bench", "train"},
 }
 # (folder, used) that a test may add: it plays the other side of what its folder talks to.
 TEST_EDGES = {("supervisor", "serve")}
@@ -161,8 +164,8 @@ BANS = [
     Ban(
         "process",
         r"\b(system|popen|v?fork|execv?p?e?|execl[pe]?|posix_spawnp?)\(",
-        "only the supervisor, the zygote, bench and cli start processes",
-        ("src/supervisor/", "src/worker/", "src/bench/", "src/cli/"),
+        "only the supervisor, the zygote, train, bench and cli start processes",
+        ("src/supervisor/", "src/worker/", "src/train/", "src/bench/", "src/cli/"),
         spare_tests=True,
     ),
     Ban(

@@ -28,6 +28,7 @@ def has_model():
 def make_model():
     """What the demo makes, without the rest of it."""
     import main
+
     import train
 
     print("training the demo's classifier once …", flush=True)

@@ -38,6 +38,9 @@ int Top(const Arguments& arguments);
 // `tensord advise`: what holds it back; `tensord advise cost`: own or rent.
 int Advise(const Arguments& arguments);
 
+// `tensord train`: the processes of a training job; see docs/training.md for its exit codes.
+int Train(const Arguments& arguments);
+
 // `tensord docs config`: the page docs/config.md on stdout.
 int Docs(const Arguments& arguments);
 

@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"doctor", Doctor, "look at the machine, its settings and models, and say what is wrong"},
     {"top", Top, "show what the machine, its GPUs, a server and a training job do"},
     {"advise", Advise, "say what holds the machine back; `tensord advise cost`: own or rent"},
+    {"train", Train, "run a training job; `tensord train --help` lists its options"},
     {"docs", Docs, "print a generated page of the documentation"},
     {"front", Front, ""},
 };

@@ -1,0 +1,277 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/train_options.h"
+#include "config/cpu_budget.h"
+#include "obs/log.h"
+#include "supervisor/spawn.h"
+#include "train/address.h"
+#include "train/environment.h"
+#include "train/guard.h"
+#include "train/launch.h"
+#include "train/limits.h"
+#include "train/machine.h"
+#include "train/processes.h"
+#include "train/publish.h"
+#include "train/schedulers.h"
+
+namespace tensord::cli {
+namespace {
+
+constexpr std::string_view kFooter =
+    "\nBehind \"--\" stands the program and its arguments, as in: tensord train --standalone "
+    "--nproc-per-node 2 -- python script.py --epochs 3\n"
+    "Exit code: 0 when the job ended well; the first failing rank's own, or 128 and the signal "
+    "that ended it; 1 when the job could not run; 2 for wrong usage. docs/training.md has more.";
+
+// Where the injected help lies: beside the program, or in the tree that it was built in.
+absl::StatusOr<std::string> HelpFolder() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  for (const char* relative : {"../share/tensord/python", "../../../python"}) {
+    const auto folder = self.parent_path() / relative / "tensord_train" / "inject";
+    if (std::filesystem::exists(folder / "sitecustomize.py", error)) {
+      return std::filesystem::weakly_canonical(folder, error).string();
+    }
+  }
+  return absl::NotFoundError(
+      base::Cat("the Python help is not beside ", self.string(),
+                " (share/tensord/python/tensord_train): install it, or give --no-inject"));
+}
+
+std::string NewRunId() {
+  constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
+  std::random_device random;
+  std::string id;
+  for (int i = 0; i < 8; ++i) id.push_back(kDigits[random() % kDigits.size()]);
+  return id;
+}
+
+absl::StatusOr<std::string> ReadToken(const std::string& path,
+                                      const std::vector<std::string>& environment) {
+  if (path.empty()) return std::string(train::ValueOf(environment, "TENSORD_TRAIN_TOKEN"));
+  std::ifstream file(path);
+  std::string token;
+  if (!std::getline(file, token) || token.empty()) {
+    return absl::NotFoundError(base::Cat("--token-file ", path, " has no token in its first line"));
+  }
+  return token;
+}
+
+// Fills in where the machines meet and which of them leads.
+absl::Status Place(const TrainOptions& options, const std::vector<std::string>& environment,
+                   train::Launch* launch) {
+  ASSIGN_OR_RETURN(const NodeRange range, ParseNodes(options.nodes));
+  launch->policy.nodes_min = range.min;
+  launch->policy.nodes_max = range.max;
+  launch->node_rank = options.node_rank;
+  launch->meeting = options.meeting;
+  const auto placed = train::FromScheduler(environment, train::HostName());
+  if (placed.has_value() && !options.standalone && options.meeting.empty()) {
+    if (options.nodes.empty() && placed->nodes > 0) {
+      launch->policy.nodes_min = launch->policy.nodes_max = placed->nodes;
+    }
+    if (launch->policy.nodes_max > 1) {
+      launch->meeting = base::Cat(placed->leader, ":", kMeetingPort);
+      if (launch->node_rank < 0) launch->node_rank = placed->node_rank;
+      obs::Info("{}: machine {} of {}; the leader is {}", placed->scheduler, launch->node_rank,
+                launch->policy.nodes_max, placed->leader);
+    }
+  }
+  if (launch->policy.nodes_max == 1) {
+    launch->meeting.clear();
+    return absl::OkStatus();
+  }
+  if (launch->meeting.empty()) {
+    return absl::InvalidArgumentError(
+        base::Cat("--nnodes ", options.nodes,
+                  " needs --rdzv HOST:PORT, the first machine's address, the same on all"));
+  }
+  if (launch->meeting.find(':') == std::string::npos) {
+    launch->meeting += base::Cat(":", kMeetingPort);
+  }
+  std::pair<std::string, int> parts;
+  ASSIGN_OR_RETURN(parts, train::SplitAddress(launch->meeting));
+  launch->leader =
+      launch->node_rank >= 0 ? launch->node_rank == 0 : train::IsOurAddress(parts.first);
+  if (launch->leader && launch->address.empty()) launch->address = parts.first;
+  ASSIGN_OR_RETURN(launch->token, ReadToken(options.token_file, environment));
+  if (launch->token.empty()) {
+    obs::Warn("no --token-file: whoever reaches {} may join this job", launch->meeting);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> RanksPerNode(const TrainOptions& options, const train::GpuList& gpus) {
+  if (options.ranks == "gpu") {
+    if (!gpus.visible.empty()) return static_cast<int>(gpus.visible.size());
+    return absl::FailedPreconditionError(
+        "--nproc-per-node gpu: the driver shows no GPU here; give a number");
+  }
+  int ranks = 0;
+  const char* const end = options.ranks.data() + options.ranks.size();
+  const auto parsed = std::from_chars(options.ranks.data(), end, ranks);
+  if (parsed.ptr != end || ranks < 1 || ranks > train::limits::kRanksPerNodeMax) {
+    return absl::InvalidArgumentError(base::Cat("--nproc-per-node is \"gpu\" or 1 to ",
+                                                train::limits::kRanksPerNodeMax, ", not \"",
+                                                options.ranks, "\""));
+  }
+  return ranks;
+}
+
+// Options that make sense only together.
+absl::Status CheckTogether(const TrainOptions& options) {
+  if (options.publish.empty() != options.export_dir.empty()) {
+    return absl::InvalidArgumentError("--publish and --export-dir go together");
+  }
+  if (options.isolate && !options.standalone) {
+    return absl::InvalidArgumentError("--isolate is for one machine: give --standalone as well");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<train::Launch> Settle(const TrainOptions& options, const Arguments& program) {
+  RETURN_IF_ERROR(CheckTogether(options));
+  if (options.isolate && !options.print_env) RETURN_IF_ERROR(train::Isolate());
+  const std::vector<std::string> environment = supervisor::Environment();
+  train::Launch launch;
+  const train::GpuList gpus = train::FindGpus(environment, "");
+  launch.agent.program = program;
+  if (program[0].ends_with(".py"))
+    launch.agent.program.insert(launch.agent.program.begin(), "python3");
+  launch.agent.environment = environment;
+  launch.agent.gpus = gpus.visible;
+  launch.agent.gpu_cpus = gpus.cpus;
+  launch.agent.cpus = config::CpuBudget();
+  ASSIGN_OR_RETURN(launch.agent.ranks, RanksPerNode(options, gpus));
+  ASSIGN_OR_RETURN(launch.policy.mode, train::ParseMode(options.mode));
+  if (launch.policy.mode == train::Mode::kMirrored && launch.agent.ranks != 1) {
+    return absl::InvalidArgumentError(
+        "--mode mirrored is one process that uses all GPUs: leave --nproc-per-node at 1");
+  }
+  launch.agent.watch = {.start = absl::Seconds(options.start_timeout),
+                        .step = absl::Seconds(options.hang_timeout),
+                        .stopped = absl::Seconds(options.stopped_timeout)};
+  launch.agent.help.inject = !options.no_inject;
+  if (!options.no_inject) {
+    ASSIGN_OR_RETURN(launch.agent.help.folder, HelpFolder());
+  }
+  launch.agent.help.register_ms = static_cast<int64_t>(options.start_timeout * 1000);
+  launch.agent.help.heartbeat_ms = static_cast<int64_t>(options.heartbeat * 1000);
+  launch.agent.checkpoint_dir = options.checkpoint_dir;
+  train::Policy& policy = launch.policy;
+  policy.parameter_servers = policy.mode == train::Mode::kParameterServer ? options.servers : 0;
+  policy.restarts_max = options.max_restarts;
+  policy.restart_on_any = options.restart_on == "any";
+  policy.success_on_chief = options.success == "chief";
+  policy.check_only = options.check;
+  policy.run_id = options.run_id.empty() ? NewRunId() : options.run_id;
+  policy.grace = absl::Seconds(options.grace);
+  policy.join_wait = absl::Seconds(options.join_timeout);
+  policy.healthy_after = absl::Seconds(options.healthy_after);
+  launch.agent.log_dir = options.log_dir;
+  if (launch.agent.log_dir.empty()) {
+    std::error_code error;
+    launch.agent.log_dir = base::Cat(std::filesystem::temp_directory_path(error).string(),
+                                     "/tensord-train-", policy.run_id);
+  }
+  launch.address = options.address;
+  RETURN_IF_ERROR(Place(options, environment, &launch));
+  if (policy.nodes_max > 1 || options.check || !options.checkpoint_dir.empty()) {
+    launch.facts = train::FindFacts(launch.agent.program, environment, gpus, launch.agent.cpus,
+                                    options.checkpoint_dir, policy.run_id);
+  } else {
+    launch.facts.host = train::HostName();
+  }
+  return launch;
+}
+
+// What each rank of this machine would get, as if it were the only one.
+int PrintEnvironment(const train::Launch& launch) {
+  const train::AgentSetup& agent = launch.agent;
+  const auto tasks =
+      train::TasksOf(launch.policy.mode, agent.ranks, launch.policy.parameter_servers);
+  if (!tasks.ok()) {
+    std::fprintf(stderr, "tensord train: %s\n", std::string(base::Message(tasks.status())).c_str());
+    return 2;
+  }
+  std::vector<std::string> addresses;
+  for (int i = 0; i < agent.ranks; ++i) addresses.push_back(base::Cat("127.0.0.1:<port ", i, ">"));
+  for (int i = 0; i < agent.ranks; ++i) {
+    const train::TaskId& task = (*tasks)[static_cast<size_t>(i)];
+    const train::Seat seat{.rank = i,
+                           .ranks = agent.ranks,
+                           .local_rank = i,
+                           .local_ranks = agent.ranks,
+                           .run_id = launch.policy.run_id,
+                           .task = task,
+                           .mode = launch.policy.mode,
+                           .tf_config = train::TfConfig(launch.policy.mode, *tasks, addresses, i),
+                           .gpus = train::GpusOfRank(agent.gpus, i, agent.ranks),
+                           .cpus = agent.cpus};
+    for (const std::string& variable : train::RankVariables(seat, agent.help, agent.environment)) {
+      std::printf("[%s] %s\n", train::TaskName(task).c_str(), train::Masked(variable).c_str());
+    }
+  }
+  return 0;
+}
+
+int PublishModel(const TrainOptions& options) {
+  const auto path = train::Publish(options.export_dir, options.publish);
+  if (!path.ok()) {
+    obs::Error("{}", std::string(base::Message(path.status())));
+    return 1;
+  }
+  obs::Info("published {}", *path);
+  return 0;
+}
+
+}  // namespace
+
+int Train(const Arguments& arguments) {
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  CLI::App app("Start, watch and restart the processes of a TensorFlow training job",
+               "tensord train");
+  app.footer(std::string(kFooter));
+  TrainOptions options;
+  Describe(app, &options);
+  Arguments own(arguments.begin(), dashes);
+  std::reverse(own.begin(), own.end());
+  try {
+    app.parse(own);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const Arguments program(dashes == arguments.end() ? dashes : dashes + 1, arguments.end());
+  if (program.empty()) {
+    std::fprintf(stderr,
+                 "tensord train: nothing to run: put the program behind \"--\", as in "
+                 "-- python script.py\n");
+    return 2;
+  }
+  obs::StartLog({.process = "train"});
+  const absl::StatusOr<train::Launch> launch = Settle(options, program);
+  if (!launch.ok()) {
+    std::fprintf(stderr, "tensord train: %s\n",
+                 std::string(base::Message(launch.status())).c_str());
+    return absl::IsInvalidArgument(launch.status()) ? 2 : 1;
+  }
+  if (options.print_env) return PrintEnvironment(*launch);
+  obs::Info("run {}: logs are in {}", launch->policy.run_id, launch->agent.log_dir);
+  const int code = train::Guarded([&] { return train::Run(*launch); });
+  train::RemoveMark(options.checkpoint_dir, launch->facts);
+  return code == 0 && !options.publish.empty() && launch->leader ? PublishModel(options) : code;
+}
+
+}  // namespace tensord::cli

@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "train/failure.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/text.h"
+#include "train/limits.h"
+
+namespace tensord::train {
+namespace {
+
+constexpr std::string_view kTracebackHead = "Traceback (most recent call last):";
+
+// What TensorFlow says on a rank when another one died or never came.
+constexpr std::array<std::string_view, 12> kEchoes = {
+    "Collective ops is aborted by",
+    "StartAbort UNAVAILABLE",
+    "UnavailableError",
+    "stopped sending heartbeats",
+    "CoordinationService/Heartbeat",
+    "CoordinationService/RegisterTask",
+    "Barrier timed out",
+    "Connection reset by peer",
+    "failed to connect to all addresses",
+    "Shutdown barrier in coordination service",
+    "was aborted by another task",
+    "Coordination service agent is in ERROR",
+};
+
+struct Known {
+  std::string_view text;
+  std::string_view advice;
+};
+constexpr std::array<Known, 14> kKnown = {{
+    {"Could not start gRPC server",
+     "another process took the rank's port between its reservation and TensorFlow's start"},
+    {"joining a group with size",
+     "the ranks disagree on the number of workers: does the script set TF_CONFIG itself?"},
+    {"Barrier timed out. Id: [Init]",
+     "a rank never reached its strategy's constructor; the line names it. Give --start-timeout "
+     "more time if it was only slow"},
+    {"CoordinationService/RegisterTask",
+     "the chief never answered: did it fail earlier, or does a firewall block its port?"},
+    {"Attempt to convert a value (PerReplica",
+     "Keras 3 fit fails under MultiWorkerMirroredStrategy without the injected help: leave "
+     "--no-inject out, or use tf-keras (TF_USE_LEGACY_KERAS=1)"},
+    {"Collective ops must be configured at program startup",
+     "build the strategy before any other TensorFlow call of the script"},
+    {"No space left on device", "a disk is full: free space where checkpoints and logs go"},
+    {"ResourceExhaustedError",
+     "out of memory: a smaller batch, mixed precision, or TF_FORCE_GPU_ALLOW_GROWTH=true when "
+     "processes share a GPU"},
+    {"CUDA_ERROR_OUT_OF_MEMORY",
+     "the GPU's memory is full: does another process use it? See nvidia-smi"},
+    {"CUDA_ERROR_INVALID_PTX",
+     "the TensorFlow wheel has no kernels for this GPU: a newer wheel, or NVIDIA's container"},
+    {"No module named", "a module is missing in the Python that runs the script"},
+    {"can't open file", "the script's path must be valid on every machine"},
+    {"NCCL", "NCCL_DEBUG=INFO shows more; NCCL_SOCKET_IFNAME picks the network interface"},
+    {"Permission denied", "a file or folder is not this user's"},
+}};
+
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// "ValueError: …": what ends a traceback stands at the line's begin and is no continuation.
+bool EndsTraceback(std::string_view line) {
+  return !line.empty() && line.front() != ' ' && line.front() != '\t' &&
+         !line.starts_with(kTracebackHead);
+}
+
+// Lower is more likely the cause.
+int Weight(const RankEnd& end) {
+  if (end.trouble == Trouble::kOwn) return 0;
+  if (end.signal != 0 && !end.by_us) return 0;
+  if (end.by_us) return 3;
+  return end.trouble == Trouble::kEcho ? 2 : 1;
+}
+
+}  // namespace
+
+bool IsEcho(std::string_view line) {
+  return std::any_of(kEchoes.begin(), kEchoes.end(),
+                     [&](std::string_view echo) { return Contains(line, echo); });
+}
+
+std::string_view AdviceFor(std::string_view line) {
+  for (const Known& known : kKnown) {
+    if (Contains(line, known.text)) return known.advice;
+  }
+  return "";
+}
+
+void RankWords::Add(std::string_view line, int64_t since_ms) {
+  tail_.emplace_back(line);
+  if (tail_.size() > limits::kTailLinesMax) tail_.erase(tail_.begin());
+  if (advice_.empty() || in_traceback_) {
+    if (const std::string_view advice = AdviceFor(line); !advice.empty()) advice_ = advice;
+  }
+  if (Contains(line, "Could not start gRPC server")) port_stolen_ = true;
+  AddToTraceback(line, since_ms);
+}
+
+void RankWords::AddToTraceback(std::string_view line, int64_t since_ms) {
+  if (line.starts_with(kTracebackHead)) {
+    if (!traceback_open_) traceback_ms_ = since_ms;
+    in_traceback_ = traceback_open_ = true;
+    traceback_.assign(line);
+    return;
+  }
+  if (!in_traceback_) return;
+  traceback_ += base::Cat("\n", line);
+  if (traceback_.size() > limits::kTracebackBytesMax) {
+    // Its end says what happened, its begin only how Python got there.
+    traceback_.erase(0, traceback_.size() - limits::kTracebackBytesMax);
+  }
+  if (!EndsTraceback(line)) {
+    // Text that follows the error, such as the node of a graph, belongs to it.
+    if (line.empty()) in_traceback_ = traceback_open_;
+    return;
+  }
+  if (!traceback_open_) return;
+  traceback_open_ = false;
+  const Trouble what = IsEcho(line) ? Trouble::kEcho : Trouble::kOwn;
+  if (trouble_ == Trouble::kNone) trouble_ms_ = traceback_ms_;
+  if (trouble_ != Trouble::kOwn) trouble_ = what;
+}
+
+std::string RankWords::Words() const {
+  if (!traceback_.empty()) return traceback_;
+  std::string words;
+  for (const std::string& line : tail_) words += base::Cat(words.empty() ? "" : "\n", line);
+  if (words.size() > limits::kTracebackBytesMax) {
+    words.erase(0, words.size() - limits::kTracebackBytesMax);
+  }
+  return words;
+}
+
+int FindCause(const std::vector<RankEnd>& ends) {
+  const RankEnd* cause = nullptr;
+  for (const RankEnd& end : ends) {
+    if (end.ok()) continue;
+    if (cause == nullptr ||
+        std::pair(Weight(end), end.since_ms) < std::pair(Weight(*cause), cause->since_ms)) {
+      cause = &end;
+    }
+  }
+  return cause == nullptr ? -1 : cause->rank;
+}
+
+std::string HowItEnded(const RankEnd& end) {
+  if (end.signal == 0) return base::Cat("exit ", end.code);
+  const char* name = sigabbrev_np(end.signal);
+  if (name == nullptr) return base::Cat("signal ", end.signal);
+  return base::Cat("signal ", end.signal, " (SIG", name, ")");
+}
+
+std::string FailureSummary(const std::vector<RankEnd>& ends, const std::vector<TaskId>& tasks) {
+  const int cause = FindCause(ends);
+  if (cause < 0) return "";
+  std::string text;
+  for (const RankEnd& end : ends) {
+    if (end.rank != cause) continue;
+    text += base::Cat("first failure: ", TaskName(tasks[static_cast<size_t>(end.rank)]), ", ",
+                      HowItEnded(end), ", after ", static_cast<double>(end.since_ms / 100) / 10,
+                      " s\n");
+    size_t at = 0;
+    while (at < end.words.size()) {
+      const size_t stop = std::min(end.words.find('\n', at), end.words.size());
+      text += base::Cat("    ", end.words.substr(at, stop - at), "\n");
+      at = stop + 1;
+    }
+    if (end.signal == SIGKILL && !end.by_us) {
+      text +=
+          "  advice: nobody asks before SIGKILL: look for the kernel's out-of-memory killer "
+          "(dmesg) or a memory limit\n";
+    } else if (!end.advice.empty()) {
+      text += base::Cat("  advice: ", end.advice, "\n");
+    }
+  }
+  for (const RankEnd& end : ends) {
+    if (end.rank == cause) continue;
+    const std::string_view kind = end.ok()                        ? "had ended"
+                                  : end.by_us                     ? "was stopped"
+                                  : end.trouble == Trouble::kEcho ? "echo of the loss"
+                                                                  : "failed later";
+    text += base::Cat("  ", TaskName(tasks[static_cast<size_t>(end.rank)]), ": ", HowItEnded(end),
+                      " (", kind, ")\n");
+  }
+  return text;
+}
+
+}  // namespace tensord::train

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "train/rank_process.h"
+
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <charconv>
+
+#include "base/text.h"
+#include "obs/log.h"
+
+namespace tensord::train {
+namespace {
+
+constexpr int kReadsAtOnce = 16;  // Of 4 KiB: no rank's chatter holds up the others.
+
+// The number behind `name` in "step=12 wait=0.25", 0 when it is not there.
+double NumberIn(std::string_view line, std::string_view name) {
+  const size_t at = line.find(name);
+  if (at == std::string_view::npos) return 0;
+  double number = 0;
+  std::from_chars(line.data() + at + name.size(), line.data() + line.size(), number);
+  return number;
+}
+
+}  // namespace
+
+RankProcess::RankProcess(Place place, Spawned spawned, loop::EventLoop* loop, Console* console)
+    : place_(std::move(place)),
+      pid_(spawned.pid),
+      loop_(loop),
+      console_(console),
+      log_(place_.log_path, std::ios::app),
+      out_{.as = 1, .pipe = std::move(spawned.out), .cutter = {}, .watch = {}},
+      err_{.as = 2, .pipe = std::move(spawned.err), .cutter = {}, .watch = {}},
+      beats_{.as = 3, .pipe = std::move(spawned.beats), .cutter = {}, .watch = {}} {
+  view_.rank = place_.rank;
+  view_.watched = place_.watched;
+  view_.started = view_.last_progress = loop->ClockNow();
+  for (Stream* stream : {&out_, &err_}) {
+    stream->watch =
+        loop->Add(stream->pipe.get(), EPOLLIN, [this, stream](uint32_t) { Read(stream); });
+  }
+  if (beats_.pipe.valid()) {
+    beats_.watch = loop->Add(beats_.pipe.get(), EPOLLIN, [this](uint32_t) { ReadBeats(); });
+  }
+}
+
+void RankProcess::Read(Stream* stream) {
+  char bytes[4096];
+  for (int i = 0; i < kReadsAtOnce; ++i) {
+    const ssize_t got = read(stream->pipe.get(), bytes, sizeof(bytes));
+    if (got < 0) return;  // Nothing more now.
+    if (got == 0) {
+      stream->watch.Reset();
+      return;
+    }
+    view_.last_progress = loop_->Now();
+    for (const std::string& line : stream->cutter.Feed({bytes, static_cast<size_t>(got)})) {
+      Take(stream->as, line);
+    }
+  }
+}
+
+void RankProcess::Take(int as, std::string_view line) {
+  const std::string plain = Plain(line);
+  words_.Add(plain, SinceStart());
+  log_ << plain << '\n';
+  log_.flush();
+  if (!log_ && !log_failed_) {
+    log_failed_ = true;
+    obs::Warn("{} cannot be written (is the disk full?); the output goes on here", place_.log_path);
+  }
+  console_->Line(as, place_.name, line);
+}
+
+void RankProcess::ReadBeats() {
+  char bytes[4096];
+  const ssize_t got = read(beats_.pipe.get(), bytes, sizeof(bytes));
+  if (got < 0) return;
+  if (got == 0) {
+    beats_.watch.Reset();
+    return;
+  }
+  for (const std::string& line : beats_.cutter.Feed({bytes, static_cast<size_t>(got)})) {
+    Beat(line);
+  }
+}
+
+void RankProcess::Beat(std::string_view line) {
+  helped_ = true;
+  const auto steps = static_cast<int64_t>(NumberIn(line, "step="));
+  input_wait_ = NumberIn(line, "wait=");
+  if (steps > view_.steps) {
+    view_.steps = steps;
+    view_.last_progress = loop_->Now();
+  }
+}
+
+RankStatus RankProcess::Status() {
+  rate_.Add(loop_->ClockNow(), view_.steps);
+  return {.name = place_.name,
+          .step = view_.steps,
+          .steps_per_second = rate_.PerSecond(),
+          .input_wait = input_wait_};
+}
+
+void RankProcess::SetStopped(bool stopped) {
+  view_.stopped_since = stopped ? loop_->ClockNow() : absl::InfiniteFuture();
+}
+
+void RankProcess::ShowProgress() {
+  for (Stream* stream : {&out_, &err_}) {
+    const std::string bar = stream->cutter.Progress();
+    if (!bar.empty()) console_->Line(stream->as, place_.name, bar);
+  }
+}
+
+void RankProcess::Drain() {
+  for (Stream* stream : {&out_, &err_}) {
+    Read(stream);
+    if (const std::string rest = stream->cutter.Rest(); !rest.empty()) Take(stream->as, rest);
+    stream->watch.Reset();
+  }
+  if (beats_.watch.active()) ReadBeats();
+  beats_.watch.Reset();
+}
+
+RankEnd RankProcess::Finish(int status, bool stopping, bool killed) {
+  RankEnd end;
+  end.rank = place_.rank;
+  if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+  if (WIFEXITED(status)) end.code = WEXITSTATUS(status);
+  // One that fails by itself while the others are told to stop was not stopped by us.
+  end.by_us = stopping && (end.signal != 0 || end.ok());
+  end.dumped = killed;
+  end.trouble = words_.trouble();
+  end.since_ms = end.trouble == Trouble::kNone ? SinceStart() : words_.trouble_ms();
+  if (!end.ok()) {
+    end.words = words_.Words();
+    end.advice = words_.advice();
+    end.port_stolen = words_.port_stolen();
+  }
+  return end;
+}
+
+}  // namespace tensord::train

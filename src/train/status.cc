@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "train/status.h"
+
+#include <errno.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+
+#include "base/text.h"
+#include "obs/log.h"
+
+namespace tensord::train {
+namespace {
+
+constexpr absl::Duration kWindow = absl::Seconds(10);
+
+}  // namespace
+
+void StepRate::Add(absl::Time now, int64_t steps) {
+  looks_.emplace_back(now, steps);
+  while (looks_.size() > 2 && now - looks_.front().first > kWindow) looks_.pop_front();
+}
+
+double StepRate::PerSecond() const {
+  if (looks_.size() < 2) return 0;
+  const double seconds = absl::ToDoubleSeconds(looks_.back().first - looks_.front().first);
+  const auto steps = static_cast<double>(looks_.back().second - looks_.front().second);
+  return seconds > 0 ? steps / seconds : 0;
+}
+
+std::string StatusJson(const std::vector<RankStatus>& ranks) {
+  std::string list;
+  for (const RankStatus& rank : ranks) {
+    list +=
+        base::Cat(list.empty() ? "" : ", ", "{\"name\": \"", obs::Escape(rank.name),
+                  "\", \"step\": ", rank.step, ", \"steps_per_second\": ", rank.steps_per_second,
+                  ", \"input_wait\": ", rank.input_wait, "}");
+  }
+  return base::Cat("{\"ranks\": [", list, "]}\n");
+}
+
+absl::Status ReplaceFile(const std::string& path, const std::string& text) {
+  const std::string next = base::Cat(path, ".next");
+  std::ofstream file(next);
+  file << text;
+  file.close();
+  if (!file || std::rename(next.c_str(), path.c_str()) != 0) {
+    return absl::UnavailableError(base::Cat("cannot write ", path, ": ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tensord::train

@@ -1,0 +1,328 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "train/cluster_spec.h"
+#include "train/codec.h"
+#include "train/environment.h"
+#include "train/failure.h"
+#include "train/machine.h"
+#include "train/output.h"
+#include "train/ports.h"
+#include "train/preflight.h"
+#include "train/processes.h"
+#include "train/publish.h"
+#include "train/schedulers.h"
+#include "train/watch.h"
+
+namespace tensord::train {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::UnorderedElementsAre;
+
+// ---- Who is who ---------------------------------------------------------------------------------
+
+TEST(TfConfig, NamesAllWorkersAndThisOne) {
+  const auto tasks = *TasksOf(Mode::kMultiWorker, 2, 0);
+  EXPECT_EQ(TfConfig(Mode::kMultiWorker, tasks, {"a:1", "b:2"}, 1),
+            R"({"cluster": {"worker": ["a:1", "b:2"]}, "task": {"type": "worker", "index": 1}})");
+}
+
+TEST(TfConfig, WithParameterServersTheChiefIsFirstAndTheServersAreLast) {
+  const auto tasks = *TasksOf(Mode::kParameterServer, 4, 1);
+  EXPECT_EQ(TfConfig(Mode::kParameterServer, tasks, {"a:1", "a:2", "a:3", "a:4"}, 3),
+            R"({"cluster": {"chief": ["a:1"], "worker": ["a:2", "a:3"], "ps": ["a:4"]}, )"
+            R"("task": {"type": "ps", "index": 0}})");
+  EXPECT_FALSE(TasksOf(Mode::kParameterServer, 2, 1).ok());
+}
+
+TEST(TfConfig, IsLeftOutWhereThereIsNoCluster) {
+  for (const Mode mode : {Mode::kMirrored, Mode::kLocal, Mode::kMultiWorker}) {
+    EXPECT_EQ(TfConfig(mode, *TasksOf(mode, 1, 0), {"a:1"}, 0), "");
+  }
+  EXPECT_EQ(TfConfig(Mode::kLocal, *TasksOf(Mode::kLocal, 2, 0), {"a:1", "a:2"}, 0), "");
+}
+
+// ---- Environment --------------------------------------------------------------------------------
+
+TEST(RankVariables, SayWhereTheRankSits) {
+  const Seat seat{.rank = 3,
+                  .ranks = 4,
+                  .local_rank = 1,
+                  .local_ranks = 2,
+                  .node = 1,
+                  .nodes = 2,
+                  .restarts = 5,
+                  .run_id = "r",
+                  .task = {"worker", 3},
+                  .cpus = 8};
+  const auto variables = RankVariables(seat, {.inject = false}, {});
+  for (const char* wanted :
+       {"RANK=3", "WORLD_SIZE=4", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "NODE_RANK=1",
+        "RESTART_COUNT=5", "RUN_ID=r", "TF_NUM_INTRAOP_THREADS=4", "OMP_NUM_THREADS=4"}) {
+    EXPECT_THAT(variables, Contains(wanted));
+  }
+}
+
+TEST(RankVariables, ThereAreAlwaysTwoThreadsBetweenOpsAndFourWithParameterServers) {
+  Seat seat{.cpus = 1};
+  EXPECT_THAT(RankVariables(seat, {}, {}), Contains("TF_NUM_INTEROP_THREADS=2"));
+  seat.mode = Mode::kParameterServer;
+  EXPECT_THAT(RankVariables(seat, {}, {}), Contains("TF_NUM_INTEROP_THREADS=4"));
+}
+
+TEST(RankVariables, WhatTheUserSetForSpeedStays) {
+  const std::vector<std::string> inherited = {"OMP_NUM_THREADS=7", "PYTHONPATH=/mine"};
+  const auto variables = RankVariables(Seat{.cpus = 4}, {.folder = "/help"}, inherited);
+  EXPECT_THAT(variables, Not(Contains(HasSubstr("OMP_NUM_THREADS"))));
+  EXPECT_THAT(variables, Contains("PYTHONPATH=/help:/mine"));
+  EXPECT_THAT(Merge(inherited, variables), Contains("OMP_NUM_THREADS=7"));
+}
+
+TEST(RankVariables, GpusAreSharedOutAndGrowTheirMemory) {
+  EXPECT_THAT(GpusOfRank({"0", "1", "2", "3"}, 1, 2), ElementsAre("2", "3"));
+  EXPECT_THAT(GpusOfRank({"0"}, 1, 2), ElementsAre("0"));
+  EXPECT_THAT(GpusOfRank({}, 0, 2), IsEmpty());
+  const auto variables = RankVariables(Seat{.gpus = {"2", "3"}}, {}, {});
+  EXPECT_THAT(variables, Contains("CUDA_VISIBLE_DEVICES=2,3"));
+  EXPECT_THAT(variables, Contains("TF_FORCE_GPU_ALLOW_GROWTH=true"));
+}
+
+TEST(Masked, HidesWhatSoundsSecret) {
+  EXPECT_EQ(Masked("WANDB_API_KEY=abc"), "WANDB_API_KEY=***");
+  EXPECT_EQ(Masked("RANK=1"), "RANK=1");
+}
+
+TEST(FindGpus, ReadsTheDriverAndTheNumaNode) {
+  const std::string root = testing::TempDir() + "/gpus";
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root + "/proc/driver/nvidia/gpus/0000:01:00.0");
+  std::filesystem::create_directories(root + "/proc/driver/nvidia/gpus/0000:41:00.0");
+  std::filesystem::create_directories(root + "/sys/bus/pci/devices/0000:41:00.0");
+  std::ofstream(root + "/sys/bus/pci/devices/0000:41:00.0/local_cpulist") << "4-5,7\n";
+  const GpuList all = FindGpus({}, root);
+  EXPECT_THAT(all.visible, ElementsAre("0", "1"));
+  EXPECT_THAT(all.cpus.at("1"), ElementsAre(4, 5, 7));
+  EXPECT_THAT(FindGpus({"CUDA_VISIBLE_DEVICES=1"}, root).visible, ElementsAre("1"));
+  EXPECT_THAT(FindGpus({"CUDA_VISIBLE_DEVICES=-1"}, root).visible, IsEmpty());
+}
+
+// ---- Words and causes ---------------------------------------------------------------------------
+
+RankWords Words(const std::vector<std::string>& lines) {
+  RankWords words;
+  int64_t ms = 0;
+  for (const std::string& line : lines) words.Add(line, ms += 10);
+  return words;
+}
+
+TEST(RankWords, KeepTheTracebackAndTellOwnErrorsFromEchoes) {
+  const RankWords own =
+      Words({"step 1", "Traceback (most recent call last):", "  File \"a.py\", line 1",
+             "ValueError: bad", "goodbye"});
+  EXPECT_EQ(own.trouble(), Trouble::kOwn);
+  EXPECT_EQ(own.trouble_ms(), 20);
+  EXPECT_THAT(own.Words(), HasSubstr("ValueError: bad"));
+  EXPECT_THAT(own.Words(), Not(HasSubstr("step 1")));
+  const RankWords echo =
+      Words({"Traceback (most recent call last):", "  File \"a.py\", line 1",
+             "tensorflow.python.framework.errors_impl.UnavailableError: Collective ops is aborted "
+             "by: failed to connect"});
+  EXPECT_EQ(echo.trouble(), Trouble::kEcho);
+}
+
+TEST(RankWords, WithoutATracebackTheLastLinesCount) {
+  EXPECT_EQ(Words({"one", "two"}).Words(), "one\ntwo");
+  EXPECT_EQ(Words({"one"}).trouble(), Trouble::kNone);
+}
+
+TEST(RankWords, KnownMessagesBringAdvice) {
+  EXPECT_THAT(Words({"OSError: [Errno 28] No space left on device"}).advice(),
+              HasSubstr("disk is full"));
+  EXPECT_TRUE(Words({"UnknownError: Could not start gRPC server"}).port_stolen());
+}
+
+TEST(FindCause, OwnErrorsAndSignalsComeBeforeEchoesEvenWhenLater) {
+  EXPECT_EQ(FindCause({{.rank = 0, .code = 1, .since_ms = 5, .trouble = Trouble::kEcho},
+                       {.rank = 1, .signal = SIGKILL, .since_ms = 9}}),
+            1);
+  EXPECT_EQ(FindCause({{.rank = 0, .signal = SIGKILL, .by_us = true, .since_ms = 1},
+                       {.rank = 1, .code = 1, .since_ms = 9, .trouble = Trouble::kOwn},
+                       {.rank = 2, .code = 1, .since_ms = 8, .trouble = Trouble::kOwn}}),
+            2);
+  EXPECT_EQ(FindCause({{.rank = 0}, {.rank = 1}}), -1);
+}
+
+// ---- Hangs --------------------------------------------------------------------------------------
+
+TEST(FindStuck, BlamesTheStoppedRankOrTheOneWithTheFewestSteps) {
+  const absl::Time t0 = absl::UnixEpoch();
+  const WatchLimits limits{
+      .start = absl::Seconds(60), .step = absl::Seconds(30), .stopped = absl::Seconds(10)};
+  std::vector<RankView> ranks = {{.rank = 0, .steps = 6, .last_progress = t0},
+                                 {.rank = 1, .steps = 5, .last_progress = t0}};
+  EXPECT_FALSE(FindStuck(ranks, limits, t0 + absl::Seconds(29)).has_value());
+  const auto stuck = FindStuck(ranks, limits, t0 + absl::Seconds(30));
+  ASSERT_TRUE(stuck.has_value());
+  EXPECT_EQ(stuck->rank, 1);
+  ranks[0].last_progress = t0 + absl::Seconds(20);
+  EXPECT_FALSE(FindStuck(ranks, limits, t0 + absl::Seconds(30)).has_value()) << "one moves";
+  ranks[0].stopped_since = t0 + absl::Seconds(15);
+  EXPECT_EQ(FindStuck(ranks, limits, t0 + absl::Seconds(25))->rank, 0);
+}
+
+TEST(FindStuck, TheFirstStepHasItsOwnLimitAndServersMayWait) {
+  const absl::Time t0 = absl::UnixEpoch();
+  const WatchLimits limits{.start = absl::Seconds(60), .step = absl::Seconds(30)};
+  std::vector<RankView> ranks = {{.rank = 0, .last_progress = t0}};
+  EXPECT_FALSE(FindStuck(ranks, limits, t0 + absl::Seconds(59)).has_value());
+  EXPECT_THAT(FindStuck(ranks, limits, t0 + absl::Seconds(60))->why, HasSubstr("first step"));
+  ranks[0].watched = false;
+  EXPECT_FALSE(FindStuck(ranks, limits, t0 + absl::Hours(1)).has_value());
+}
+
+// ---- Output -------------------------------------------------------------------------------------
+
+TEST(LineCutter, CutsLinesAndKeepsTheLastStateOfAProgressBar) {
+  LineCutter cutter;
+  EXPECT_THAT(cutter.Feed("a\nb"), ElementsAre("a"));
+  EXPECT_THAT(cutter.Feed("c\r\n"), ElementsAre("bc"));
+  EXPECT_THAT(cutter.Feed("\r 1/9\r 2/9"), IsEmpty());
+  EXPECT_EQ(cutter.Progress(), " 2/9");
+  EXPECT_EQ(cutter.Progress(), "");
+  EXPECT_THAT(cutter.Feed("\r 9/9\n"), ElementsAre(" 9/9"));
+  EXPECT_THAT(cutter.Feed("end"), IsEmpty());
+  EXPECT_EQ(cutter.Rest(), "end");
+}
+
+TEST(Plain, DropsColoursAndBackspaces) { EXPECT_EQ(Plain("\x1b[1mx\x1b[0m\b\b y"), "x y"); }
+
+// ---- Messages -----------------------------------------------------------------------------------
+
+TEST(Codec, EveryMessageSurvivesItsLine) {
+  Joined joined{.address = "fe80::1", .node_rank = 2, .ranks = 3};
+  joined.facts = {
+      .host = "a b=c%,\n", .python = "3.11", .gpus = 8, .clock_ms = -5, .checkpoint_mark = "m"};
+  const RankEnd end{.rank = 1,
+                    .signal = 9,
+                    .by_us = true,
+                    .since_ms = 12,
+                    .trouble = Trouble::kEcho,
+                    .words = "two\nlines",
+                    .port_stolen = true};
+  for (const Report& report : std::vector<Report>{
+           joined, Ready{.generation = 1, .ports = {"1", "2"}}, Ready{.error = "no, none"},
+           Probed{.unreachable = {"a:1: b, c"}, .marks = {"x"}}, RankEnded{4, end}, RanksGone{5},
+           RankStuck{6, 1, "why"}, StopWanted{15}}) {
+    const auto parsed = ParseReport(ToLine(report));
+    ASSERT_TRUE(parsed.ok()) << ToLine(report);
+    EXPECT_EQ(*parsed, report) << ToLine(report);
+    EXPECT_THAT(ToLine(report), Not(HasSubstr("\n")));
+  }
+  for (const Command& command :
+       std::vector<Command>{Prepare{1}, Probe{2, {"a:1", "[::1]:2"}},
+                            StartRanks{.generation = 3,
+                            .mode = Mode::kParameterServer,
+                            .run_id = "r",
+                            .addresses = {"a:1"}},
+                            StopRanks{4, 15, 10}, DumpStacks{5}, Finish{6, "all done"}}) {
+    const auto parsed = ParseCommand(ToLine(command));
+    ASSERT_TRUE(parsed.ok()) << ToLine(command);
+    EXPECT_EQ(*parsed, command) << ToLine(command);
+  }
+}
+
+TEST(Codec, ForeignLinesAreRefusedAndTokensRideAlong) {
+  for (const char* line : {"", "GET / HTTP/1.1", "prepare", "joined%20"}) {
+    EXPECT_FALSE(ParseReport(line).ok()) << line;
+  }
+  EXPECT_EQ(TokenOf(WithToken(ToLine(Report(RanksGone{1})), "s p=")), "s p=");
+}
+
+// ---- Machines -----------------------------------------------------------------------------------
+
+TEST(CompareNodes, NamesThePairAndTheRemedy) {
+  NodeFacts a{.host = "a", .tensorflow = "2.21.0", .gpus = 2}, b = a;
+  b.host = "b";
+  EXPECT_THAT(CompareNodes({a, b}).errors, IsEmpty());
+  b.gpus = 1;
+  b.clock_ms = 5'000;
+  EXPECT_THAT(CompareNodes({a, b}).errors, ElementsAre(HasSubstr("a shows 2, b shows 1")));
+  EXPECT_THAT(CompareNodes({a, b}).warnings, ElementsAre(HasSubstr("5000 ms apart")));
+}
+
+TEST(Schedulers, SlurmsHostListsAreWrittenOut) {
+  EXPECT_THAT(ExpandHostList("gpu[01-03,7],login"),
+              ElementsAre("gpu01", "gpu02", "gpu03", "gpu7", "login"));
+  EXPECT_THAT(ExpandHostList("n[1-2]-x"), ElementsAre("n1-x", "n2-x"));
+  for (const char* bad : {"n[1-", "n[3-1]", "n[a]", "n[1-999999]"}) {
+    EXPECT_THAT(ExpandHostList(bad), IsEmpty()) << bad;
+  }
+}
+
+TEST(Schedulers, SlurmAndKubernetesSayWhoLeads) {
+  const auto slurm =
+      FromScheduler({"SLURM_STEP_NODELIST=n[1-2]", "SLURM_NODEID=1", "SLURM_STEP_ID=0"}, "n2");
+  ASSERT_TRUE(slurm.has_value());
+  EXPECT_EQ(slurm->nodes, 2);
+  EXPECT_EQ(slurm->node_rank, 1);
+  EXPECT_EQ(slurm->leader, "n1");
+  EXPECT_FALSE(FromScheduler({"SLURM_JOB_NODELIST=n[1-2]", "SLURM_NODEID=0"}, "n1").has_value())
+      << "a batch script is no step";
+  const auto pod = FromScheduler({"JOB_COMPLETION_INDEX=3"}, "job-3.svc.ns.svc.cluster.local");
+  ASSERT_TRUE(pod.has_value());
+  EXPECT_EQ(pod->leader, "job-0.svc.ns.svc.cluster.local");
+  EXPECT_FALSE(FromScheduler({}, "a").has_value());
+}
+
+// ---- Publishing ---------------------------------------------------------------------------------
+
+TEST(Publish, BecomesTheNextVersionWholeOrNotAtAll) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "publish";
+  fs::remove_all(folder);
+  fs::create_directories(folder / "export/variables");
+  fs::create_directories(folder / "model/7");
+  std::ofstream(folder / "export/variables/variables.index") << "i";
+  EXPECT_THAT(std::string(Publish(folder / "export", folder / "model").status().message()),
+              HasSubstr("saved_model.pb is missing"));
+  std::ofstream(folder / "export/saved_model.pb") << "graph";
+  EXPECT_THAT(std::string(Publish(folder / "export", folder / "model").status().message()),
+              HasSubstr("variables.data-* is missing"));
+  std::ofstream(folder / "export/variables/variables.data-00000-of-00001") << "d";
+  const auto path = Publish(folder / "export", folder / "model");
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_EQ(*path, (folder / "model/8").string());
+  EXPECT_TRUE(fs::exists(folder / "model/8/variables/variables.index"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "model"), {}), 2) << "nothing is left";
+}
+
+// ---- Processes and ports ------------------------------------------------------------------------
+
+TEST(DescendantsIn, FindsAllGenerations) {
+  EXPECT_THAT(DescendantsIn({{2, 1}, {9, 2}, {3, 9}, {4, 8}}, 1), UnorderedElementsAre(2, 9, 3));
+}
+
+TEST(ReservedPort, CanBeReachedUntilItStopsListening) {
+  auto port = ReservedPort::Take();
+  ASSERT_TRUE(port.ok());
+  ASSERT_TRUE(port->Listen().ok());
+  const std::string address = "127.0.0.1:" + std::to_string(port->port());
+  EXPECT_THAT(Unreachable({address}), IsEmpty());
+  port->StopListening();
+  EXPECT_THAT(Unreachable({address}), ElementsAre(HasSubstr(address)));
+}
+
+}  // namespace
+}  // namespace tensord::train

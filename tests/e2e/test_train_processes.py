@@ -1,0 +1,308 @@
+# SPDX-FileCopyrightText: The tensord authors
+# SPDX-License-Identifier: Apache-2.0
+"""`tensord train` as a keeper of processes: plain scripts, so that nothing waits for TensorFlow."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from local_server import BIN, eventually
+from train_runs import TrainRuns, processes_of
+
+SLEEPER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
+# As TensorFlow does once its server runs.
+STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, lambda *a: None)\n" + SLEEPER
+
+
+@pytest.fixture
+def runs(tmp_path):
+    runs = TrainRuns(tmp_path)
+    yield runs
+    runs.finish()
+
+
+def test_each_rank_gets_its_place_and_its_lines_get_its_name(runs):
+    script = runs.script(
+        """
+        import json, os, sys
+        config = json.loads(os.environ["TF_CONFIG"])
+        print("task", config["task"], len(config["cluster"]["worker"]))
+        print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], sys.argv[1:])
+        print("to stderr", file=sys.stderr)
+        """
+    )
+    run = runs.two(script, program=["--epochs", "a b"])
+    assert run.code() == 0, run.output()
+    for rank in (0, 1):
+        for text in (
+            f"[worker/{rank}] task {{'type': 'worker', 'index': {rank}}} 2",
+            f"[worker/{rank}] rank {rank} of 2 ['--epochs', 'a b']",
+            f"[worker/{rank}] to stderr",
+        ):
+            assert text in run.output()
+        assert f"rank {rank} of 2" in run.log(f"worker/{rank}")
+
+
+def test_the_ports_are_kept_for_the_ranks_and_for_nobody_else(runs):
+    script = runs.script(
+        """
+        import json, os, socket
+        config = json.loads(os.environ["TF_CONFIG"])
+        host, port = config["cluster"]["worker"][config["task"]["index"]].split(":")
+        try:
+            socket.socket().bind(("0.0.0.0", int(port)))
+            print("taken by anybody")
+        except OSError:
+            print("refused to others")
+        mine = socket.socket()
+        mine.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        mine.bind(("0.0.0.0", int(port)))
+        mine.listen()
+        print("served")
+        """
+    )
+    run = runs.two(script)
+    assert run.code() == 0, run.output()
+    assert run.output().count("refused to others") == 2
+    assert run.output().count("served") == 2
+
+
+def test_the_first_failure_ends_all_and_is_explained(runs):
+    script = runs.script(
+        """
+        import os, pathlib, signal, time
+        signal.signal(signal.SIGTERM, lambda *a: None)
+        stubborn = pathlib.Path("stubborn")
+        if os.environ["RANK"] == "1":
+            while not stubborn.exists():
+                time.sleep(0.05)
+            raise ValueError("no such column: price")
+        stubborn.touch()
+        time.sleep(600)
+        """
+    )
+    begin = time.monotonic()
+    run = runs.two(script, "--grace", "1")
+    assert run.code() == 1
+    assert time.monotonic() - begin < 30, "one second of grace"
+    assert "first failure: worker/1, exit 1" in run.output()
+    assert "ValueError: no such column: price" in run.output().split("first failure")[1]
+    assert "worker/0: signal 9 (SIGKILL) (was stopped)" in run.output()
+
+
+def test_a_death_by_a_signal_is_128_and_its_number(runs):
+    run = runs.two(runs.script(SLEEPER), "--grace", "1")
+    eventually(lambda: run.output().count("up") == 2, "both ranks run", 30)
+    os.kill(run.pid_of("worker/0"), signal.SIGKILL)
+    assert run.code() == 137
+    assert "first failure: worker/0, signal 9 (SIGKILL)" in run.output()
+
+
+def test_all_ranks_start_again_after_a_failure_and_42_does_not_count(runs):
+    script = runs.script(
+        """
+        import os, sys
+        count = int(os.environ["RESTART_COUNT"])
+        print("start", count, flush=True)
+        if os.environ["RANK"] == "1" and count < 2:
+            sys.exit(5 if count == 0 else 42)
+        """
+    )
+    run = runs.two(script, "--max-restarts", "1")
+    assert run.code() == 0, run.output()
+    assert run.output().count("] start 2") == 2
+    assert "(1 of 1 counted)" in run.output()
+    assert "(not counted)" in run.output()
+    assert "start 1" in run.log("worker/0", generation=2)
+
+
+def test_a_script_error_is_final_when_only_signals_restart(runs):
+    script = runs.script("raise SystemExit(7)\n")
+    run = runs.two(script, "--max-restarts", "3", "--restart-on", "signals")
+    assert run.code() == 7
+    assert "not restarted" in run.output()
+
+
+def test_a_stopped_rank_is_named_and_the_group_starts_again(runs):
+    script = runs.script(
+        """
+        import os, time
+        print("up", flush=True)
+        if os.environ["RESTART_COUNT"] == "0":
+            time.sleep(600)
+        """
+    )
+    run = runs.two(script, "--stopped-timeout", "2", "--grace", "1", "--max-restarts", "1")
+    eventually(lambda: run.output().count("up") == 2, "both ranks run", 30)
+    os.kill(run.pid_of("worker/1"), signal.SIGSTOP)
+    assert run.code() == 0, run.output()
+    assert "worker/1 is stopped (SIGSTOP)" in run.output()
+    assert "time.sleep" not in run.output()  # The stack is a file and a line …
+    assert 'script.py", line 5' in run.output(), "… of the rank that still runs"
+
+
+def test_a_hang_is_said_within_its_limit_with_all_stacks(runs):
+    run = runs.two(runs.script(SLEEPER), "--start-timeout", "3", "--grace", "1")
+    begin = time.monotonic()
+    assert run.code() == 1
+    assert time.monotonic() - begin < 40
+    assert "has not made its first step" in run.output()
+    for rank in (0, 1):
+        assert (
+            f'[worker/{rank}]   File "{runs.folder}/script.py", line 3 in <module>' in run.output()
+        )
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stop_gives_the_ranks_their_grace_and_leaves_nothing(runs, number, code):
+    run = runs.two(runs.script(STUBBORN), "--grace", "1")
+    eventually(lambda: run.output().count("up") == 2, "both ranks run", 30)
+    run.signal(number)
+    assert run.code() == code
+
+
+@pytest.mark.parametrize("who", ["guard", "launcher", "rank"])
+def test_whoever_is_killed_nothing_is_left(runs, who):
+    """A helper that left its group and lost its parent is the hardest to find."""
+    script = runs.script(
+        """
+        import subprocess, sys, time
+        code = "import os, time\\nos.setsid()\\nif os.fork(): os._exit(0)\\ntime.sleep(600)"
+        subprocess.Popen([sys.executable, "-c", code])
+        print("up", flush=True)
+        time.sleep(600)
+        """
+    )
+    run = runs.two(script, "--grace", "1")
+    eventually(lambda: run.output().count("up") == 2, "both ranks run", 30)
+    eventually(lambda: len(processes_of(run.run_id)) >= 4, "the helpers run", 30)
+    pid = {"guard": run.process.pid, "launcher": None, "rank": None}[who]
+    pid = pid or (run.launcher_pid() if who == "launcher" else run.pid_of("worker/0"))
+    os.kill(pid, signal.SIGKILL)
+    assert run.code() in {-signal.SIGKILL, 137}
+
+
+def test_output_that_nobody_reads_stops_nothing(runs):
+    script = runs.script("for i in range(20000): print('line', i, 'x' * 300)\n")
+    reader, writer = os.pipe()
+    process = subprocess.Popen(
+        [
+            BIN / "tensord",
+            "train",
+            "--standalone",
+            "--no-inject",
+            "--log-dir",
+            runs.folder / "l",
+            "--",
+            sys.executable,
+            script,
+        ],
+        stdout=writer,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(writer)
+    assert process.wait(60) == 0
+    os.close(reader)
+    assert (runs.folder / "l/1/worker_0.log").read_text().count("\n") == 20000
+
+
+def test_a_full_disk_for_logs_is_said_and_training_goes_on(runs):
+    """A file system of 64 KiB, in a mount namespace of its own."""
+    full = runs.folder / "full"
+    full.mkdir()
+    script = runs.script("for i in range(3000): print('line', i, 'x' * 60)\n")
+    inner = f'mount -t tmpfs -o size=64k none {full} && exec "$@"'
+    run = runs.start(
+        "--standalone", "--log-dir", full, script=script,
+        under=["unshare", "-m", "sh", "-c", inner, "sh"],
+    )  # fmt: skip
+    assert run.code() == 0, run.output()
+    assert "is the disk full?" in run.output()
+    assert "line 2999" in run.output()
+
+
+def test_isolated_ranks_see_loopback_alone(runs):
+    if os.geteuid() != 0:
+        pytest.skip("a network namespace needs root")
+    script = runs.script("import socket; print('sees', [n for _, n in socket.if_nameindex()])\n")
+    run = runs.start("--standalone", "--isolate", script=script)
+    assert run.code() == 0, run.output()
+    assert "sees ['lo']" in run.output()
+
+
+def test_top_shows_the_ranks_from_the_status_file(runs):
+    """The help counts steps of TensorFlow; here a script that plays it."""
+    script = runs.script(
+        """
+        import os, time
+        import tensord_help
+        for _ in range(600):
+            tensord_help.PROGRESS.steps += 1
+            tensord_help.PROGRESS.wait_seconds += 0.05
+            time.sleep(0.1)
+        """
+    )
+    run = runs.two(script, "--grace", "1")
+    status = run.logs / "status.json"
+    eventually(lambda: status.exists() and '"step": 0' not in status.read_text(), "steps", 30)
+
+    def ranks():
+        command = [BIN / "tensord", "top", "--once", "--json", "--interval=0.2"]
+        command.append(f"--training_status={status}")
+        return json.loads(subprocess.check_output(command, timeout=30))["ranks"]
+
+    def seen():
+        return [r for r in ranks() if r["steps_per_second"] > 1 and 0.3 < r["input_wait"] < 0.7]
+
+    eventually(lambda: len(seen()) == 2, "both ranks with their rates", 20)
+    assert [rank["name"] for rank in ranks()] == ["worker/0", "worker/1"]
+    run.signal(signal.SIGTERM)
+    assert run.code() == 143
+
+
+def test_print_env_shows_all_and_hides_secrets(runs):
+    result = subprocess.run(
+        [
+            BIN / "tensord",
+            "train",
+            "--standalone",
+            "--nproc-per-node",
+            "2",
+            "--print-env",
+            "--",
+            "python3",
+            "x.py",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": "/mine"},
+    )
+    assert "[worker/1] RANK=1" in result.stdout
+    line = next(x for x in result.stdout.splitlines() if x.startswith("[worker/1] TF_CONFIG="))
+    assert json.loads(line.split("=", 1)[1])["task"] == {"type": "worker", "index": 1}
+
+
+def test_wrong_usage_is_2_and_says_what_to_give():
+    for arguments, words in (
+        (["--standalone"], "nothing to run"),
+        (["--nnodes", "2", "--", "x"], "--rdzv"),
+        (["--mode", "horovod", "--", "x"], "mwms, mirrored, ps"),
+        (["--mode", "ps", "--nproc-per-node", "2", "--no-inject", "--", "x"], "at least 3"),
+        (["--nproc-per-node", "none", "--", "x"], '"gpu" or 1'),
+    ):
+        result = subprocess.run(
+            [BIN / "tensord", "train", *arguments], capture_output=True, text=True, check=False
+        )
+        assert result.returncode == 2, result.stderr
+        assert words in result.stderr
+
+
+def test_a_program_that_is_not_there_is_127(runs):
+    run = runs.start("--standalone", "--no-inject", program=["/no/such/program"])
+    assert run.code() == 127
+    assert "cannot start /no/such/program" in run.output()
