@@ -43,6 +43,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=12)
     parser.add_argument("--single", action="store_true", help="One process, no strategy")
+    parser.add_argument("--backup", help="Folder to resume from after a failure")
     parser.add_argument("--export", help="Folder for a SavedModel, written by the chief")
     parser.add_argument("--result", help="File for what came out; {rank} is replaced")
     arguments = parser.parse_args()
@@ -54,7 +55,14 @@ def main():
     data = dataset(arguments.batch * 4, arguments.batch)
     with scope:
         model = make_model()
-    history = model.fit(data, epochs=arguments.epochs, validation_data=data, verbose=2)
+    callbacks = []
+    if arguments.backup:
+        # Kept at the end, so that a job that is done stays done when it is started again.
+        backup = keras.callbacks.BackupAndRestore(arguments.backup, delete_checkpoint=False)
+        callbacks.append(backup)
+    history = model.fit(
+        data, epochs=arguments.epochs, validation_data=data, callbacks=callbacks, verbose=2
+    )
     evaluated = model.evaluate(data, verbose=0)
     predicted = model.predict(data, verbose=0)
     rank = os.environ.get("RANK", "0")

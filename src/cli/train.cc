@@ -1,18 +1,22 @@
 // SPDX-FileCopyrightText: The tensord authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <random>
 
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/train_hosts.h"
 #include "cli/train_options.h"
+#include "cli/train_yield.h"
+#include "cli/version.h"
 #include "config/cpu_budget.h"
 #include "obs/log.h"
 #include "supervisor/spawn.h"
@@ -28,6 +32,8 @@
 
 namespace tensord::cli {
 namespace {
+
+constexpr size_t kTokenBytesMax = 4096;
 
 constexpr std::string_view kFooter =
     "\nBehind \"--\" stands the program and its arguments, as in: tensord train --standalone "
@@ -50,16 +56,20 @@ absl::StatusOr<std::string> HelpFolder() {
                 " (share/tensord/python/tensord_train): install it, or give --no-inject"));
 }
 
-std::string NewRunId() {
-  constexpr std::string_view kDigits = "0123456789abcdefghijklmnopqrstuvwxyz";
-  std::random_device random;
-  std::string id;
-  for (int i = 0; i < 8; ++i) id.push_back(kDigits[random() % kDigits.size()]);
-  return id;
+// Of standard input, byte by byte: what follows is not ours to take.
+std::string FirstLineOfInput() {
+  std::string line;
+  char c = 0;
+  while (line.size() < kTokenBytesMax && read(STDIN_FILENO, &c, 1) == 1 && c != '\n') {
+    line.push_back(c);
+  }
+  return line;
 }
 
-absl::StatusOr<std::string> ReadToken(const std::string& path,
+absl::StatusOr<std::string> ReadToken(const TrainOptions& options,
                                       const std::vector<std::string>& environment) {
+  const std::string& path = options.token_file;
+  if (options.from_ssh) return FirstLineOfInput();
   if (path.empty()) return std::string(train::ValueOf(environment, "TENSORD_TRAIN_TOKEN"));
   std::ifstream file(path);
   std::string token;
@@ -106,7 +116,7 @@ absl::Status Place(const TrainOptions& options, const std::vector<std::string>& 
   launch->leader =
       launch->node_rank >= 0 ? launch->node_rank == 0 : train::IsOurAddress(parts.first);
   if (launch->leader && launch->address.empty()) launch->address = parts.first;
-  ASSIGN_OR_RETURN(launch->token, ReadToken(options.token_file, environment));
+  ASSIGN_OR_RETURN(launch->token, ReadToken(options, environment));
   if (launch->token.empty()) {
     obs::Warn("no --token-file: whoever reaches {} may join this job", launch->meeting);
   }
@@ -134,6 +144,14 @@ absl::StatusOr<int> RanksPerNode(const TrainOptions& options, const train::GpuLi
 absl::Status CheckTogether(const TrainOptions& options) {
   if (options.publish.empty() != options.export_dir.empty()) {
     return absl::InvalidArgumentError("--publish and --export-dir go together");
+  }
+  if (options.tls_cert.empty() != options.tls_key.empty() ||
+      options.tls_cert.empty() != options.tls_ca.empty()) {
+    return absl::InvalidArgumentError("--tls-cert, --tls-key and --tls-ca go together");
+  }
+  if (!options.yield_to.empty()) RETURN_IF_ERROR(train::SplitAddress(options.yield_to).status());
+  if (options.isolate && !options.yield_to.empty()) {
+    return absl::InvalidArgumentError("--isolate hides the server of --yield-to");
   }
   if (options.isolate && !options.standalone) {
     return absl::InvalidArgumentError("--isolate is for one machine: give --standalone as well");
@@ -187,6 +205,10 @@ absl::StatusOr<train::Launch> Settle(const TrainOptions& options, const Argument
                                      "/tensord-train-", policy.run_id);
   }
   launch.address = options.address;
+  launch.secure = {
+      .certificate = options.tls_cert, .key = options.tls_key, .authority = options.tls_ca};
+  launch.yield = YieldOf(options);
+  launch.watch_input = options.from_ssh;
   RETURN_IF_ERROR(Place(options, environment, &launch));
   if (policy.nodes_max > 1 || options.check || !options.checkpoint_dir.empty()) {
     launch.facts = train::FindFacts(launch.agent.program, environment, gpus, launch.agent.cpus,
@@ -227,6 +249,11 @@ int PrintEnvironment(const train::Launch& launch) {
   return 0;
 }
 
+int Refuse(const absl::Status& status) {
+  std::fprintf(stderr, "tensord train: %s\n", std::string(base::Message(status)).c_str());
+  return absl::IsInvalidArgument(status) ? 2 : 1;
+}
+
 int PublishModel(const TrainOptions& options) {
   const auto path = train::Publish(options.export_dir, options.publish);
   if (!path.ok()) {
@@ -244,6 +271,7 @@ int Train(const Arguments& arguments) {
   CLI::App app("Start, watch and restart the processes of a TensorFlow training job",
                "tensord train");
   app.footer(std::string(kFooter));
+  app.set_version_flag("--version", OwnVersion());
   TrainOptions options;
   Describe(app, &options);
   Arguments own(arguments.begin(), dashes);
@@ -261,12 +289,13 @@ int Train(const Arguments& arguments) {
     return 2;
   }
   obs::StartLog({.process = "train"});
-  const absl::StatusOr<train::Launch> launch = Settle(options, program);
-  if (!launch.ok()) {
-    std::fprintf(stderr, "tensord train: %s\n",
-                 std::string(base::Message(launch.status())).c_str());
-    return absl::IsInvalidArgument(launch.status()) ? 2 : 1;
+  if (!options.hosts.empty()) {
+    const auto setup = SettleHosts(options, Arguments(arguments.begin(), dashes), program);
+    if (!setup.ok()) return Refuse(setup.status());
+    return train::Guarded([&] { return train::RunOverSsh(*setup, OwnVersion()); });
   }
+  const absl::StatusOr<train::Launch> launch = Settle(options, program);
+  if (!launch.ok()) return Refuse(launch.status());
   if (options.print_env) return PrintEnvironment(*launch);
   obs::Info("run {}: logs are in {}", launch->policy.run_id, launch->agent.log_dir);
   const int code = train::Guarded([&] { return train::Run(*launch); });

@@ -16,6 +16,11 @@ constexpr double kSecondsMax = 7 * 86'400;
 
 void DescribePlaces(CLI::App& app, TrainOptions* options) {
   app.add_flag("--standalone", options->standalone, "One machine; needs no meeting point");
+  app.add_option("--hosts", options->hosts,
+                 "Start on all of these by SSH, from here: a,b or node[01-04]; the first leads. "
+                 "tensord, the script and this folder are at the same place on each");
+  app.add_option("--ssh-config", options->ssh_config, "File for ssh -F, with --hosts");
+  app.add_flag("--from-ssh", options->from_ssh)->group("");  // What --hosts starts on a machine.
   app.add_option("--nnodes", options->nodes,
                  "Machines, as 4, or 2:4 for two at least (the job goes on with fewer)");
   app.add_option("--nproc-per-node", options->ranks, "Processes a machine, or \"gpu\": one a GPU")
@@ -37,6 +42,11 @@ void DescribePlaces(CLI::App& app, TrainOptions* options) {
                  "Address of this machine for the others; found out if not given");
   app.add_option("--token-file", options->token_file,
                  "File whose first line all machines share; else TENSORD_TRAIN_TOKEN");
+  app.add_option("--tls-cert", options->tls_cert,
+                 "TLS between the agents, with --tls-key and --tls-ca: this machine's certificate "
+                 "(PEM); the leader's is for the host of --rdzv");
+  app.add_option("--tls-key", options->tls_key, "Its key");
+  app.add_option("--tls-ca", options->tls_ca, "Whose certificates count");
   app.add_option("--run-id", options->run_id, "Name of the run, for RUN_ID and the logs");
 }
 
@@ -85,6 +95,18 @@ void Describe(CLI::App& app, TrainOptions* options) {
   app.add_option("--publish", options->publish,
                  "A server's folder of versions: when the job ended well, the SavedModel becomes "
                  "its next version");
+  app.add_option("--yield-to", options->yield_to,
+                 "HOST:PORT (REST) of a tensord server on this machine: while it is behind, ranks "
+                 "run a quarter of the time");
+  app.add_option("--yield-queue", options->yield_queue,
+                 "It is behind when more calls than this wait for a worker")
+      ->check(CLI::Range(0.0, 1e9))
+      ->capture_default_str();
+  app.add_option("--yield-p99-ms", options->yield_p99_ms,
+                 "Or when the slowest percent of some model's requests takes longer; 0: not looked "
+                 "at")
+      ->check(CLI::Range(0.0, 1e9))
+      ->capture_default_str();
   app.add_flag("--isolate", options->isolate,
                "One machine only: ranks reach each other and nothing else, and nobody reaches them "
                "(a network namespace; needs root)");

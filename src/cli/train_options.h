@@ -27,6 +27,13 @@ struct TrainOptions {
   int node_rank = -1;
   std::string address;
   std::string token_file;
+  std::string hosts;
+  std::string ssh_config;
+  bool from_ssh = false;
+  std::string tls_cert, tls_key, tls_ca;
+  std::string yield_to;
+  double yield_queue = 8;
+  double yield_p99_ms = 0;
   std::string run_id;
   int max_restarts = 0;
   std::string restart_on = "any";
@@ -47,6 +54,9 @@ struct TrainOptions {
   bool check = false;
   bool print_env = false;
 };
+
+// For RUN_ID and the logs.
+std::string NewRunId();
 
 // Names each option, once.
 void Describe(CLI::App& app, TrainOptions* options);

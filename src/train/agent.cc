@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "base/status_macros.h"
 #include "base/text.h"
@@ -21,6 +22,8 @@ namespace tensord::train {
 namespace {
 
 constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
+constexpr absl::Duration kPauseFor = absl::Milliseconds(300);
+constexpr absl::Duration kRunFor = absl::Milliseconds(100);
 constexpr std::string_view kStatusFile = "status.json";
 // The injected help writes all stacks when it gets this; nobody else uses it.
 const int kDumpSignal = SIGRTMIN + 6;
@@ -36,7 +39,9 @@ Agent::Agent(AgentSetup setup, loop::EventLoop* loop, Console* console)
     : setup_(std::move(setup)), loop_(loop), console_(console) {}
 
 Agent::~Agent() {
-  for (const loop::TimerId timer : {look_timer_, grace_timer_, kill_timer_}) loop_->Cancel(timer);
+  for (const loop::TimerId timer : {look_timer_, grace_timer_, kill_timer_, pulse_timer_}) {
+    loop_->Cancel(timer);
+  }
 }
 
 void Agent::Obey(const Command& command) {
@@ -84,6 +89,7 @@ void Agent::Do(const StartRanks& start) {
   generation_ = start.generation;
   started_ = loop_->ClockNow();
   stopping_ = killed_ = stuck_reported_ = gone_reported_ = false;
+  if (room_) Arm(kRunFor, &pulse_timer_, [this] { Pulse(); });
   for (ReservedPort& port : ports_) port.StopListening();
   const auto tasks =
       TasksOf(start.mode, static_cast<int>(start.addresses.size()), start.parameter_servers);
@@ -157,6 +163,7 @@ void Agent::Do(const StopRanks& stop) {
   if (stop.generation != generation_) return;
   stopping_ = true;
   loop_->Cancel(look_timer_);
+  Resume();
   if (stop.signal == SIGKILL) return KillAll();
   for (const auto& [pid, rank] : ranks_) {
     // To the process alone: its helpers must not be gone before it has saved.
@@ -179,6 +186,7 @@ void Agent::KillAll() {
 
 void Agent::Do(const DumpStacks&) {
   loop_->Cancel(look_timer_);
+  Resume();
   for (const auto& [pid, rank] : ranks_) {
     if (rank->dumps_stacks()) {
       kill(pid, kDumpSignal);
@@ -186,6 +194,26 @@ void Agent::Do(const DumpStacks&) {
       obs::Warn("{} cannot show its stack: the injected help is not there", rank->name());
     }
   }
+}
+
+void Agent::MakeRoom(bool room) {
+  room_ = room;
+  if (room) return Pulse();
+  Resume();
+}
+
+void Agent::Pulse() {
+  if (!room_ || stopping_) return Resume();
+  paused_ = !paused_;
+  for (const auto& [pid, rank] : ranks_) kill(-pid, paused_ ? SIGSTOP : SIGCONT);
+  Arm(paused_ ? kPauseFor : kRunFor, &pulse_timer_, [this] { Pulse(); });
+}
+
+void Agent::Resume() {
+  loop_->Cancel(pulse_timer_);
+  if (!std::exchange(paused_, false)) return;
+  // A stopped process takes no other signal than SIGKILL.
+  for (const auto& [pid, rank] : ranks_) kill(-pid, SIGCONT);
 }
 
 void Agent::Reap() {

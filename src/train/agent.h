@@ -49,6 +49,9 @@ class Agent {
   void SetReporter(Reporter reporter) { report_ = std::move(reporter); }
   // All but Finish.
   void Obey(const Command& command);
+  // Lets ranks run a quarter of the time only, in slices that their heartbeats survive, until
+  // false.
+  void MakeRoom(bool room);
   // After SIGCHLD.
   void Reap();
   // Ends every process at once and forgets the generation; the leader is gone.
@@ -69,6 +72,8 @@ class Agent {
   // Reports RanksGone as soon as no process is left.
   void MaybeGone();
   void LookAtRanks();
+  void Pulse();
+  void Resume();
   void Arm(absl::Duration wait, loop::TimerId* timer, loop::Task task);
 
   const AgentSetup setup_;
@@ -88,6 +93,9 @@ class Agent {
   loop::TimerId look_timer_ = 0;
   loop::TimerId grace_timer_ = 0;
   loop::TimerId kill_timer_ = 0;
+  loop::TimerId pulse_timer_ = 0;
+  bool room_ = false;    // Ranks make room for others …
+  bool paused_ = false;  // … and are stopped at this moment.
 };
 
 }  // namespace tensord::train

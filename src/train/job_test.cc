@@ -288,7 +288,7 @@ TEST(Job, DifferentVersionsEndTheJobBeforeItStarts) {
   f.From(0, a);
   f.From(7, b);
   EXPECT_EQ(f.Code(), 1);
-  EXPECT_THAT(f.Words(), HasSubstr("a has \"2.21.0\", b has \"2.20.0\""));
+  EXPECT_THAT(f.Words(), HasSubstr("a has 2.21.0, b has 2.20.0"));
 }
 
 TEST(Job, MissingMachinesAreCountedWhenTheWaitIsOver) {

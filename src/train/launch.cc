@@ -3,6 +3,7 @@
 
 #include "train/launch.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
@@ -13,6 +14,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/status_macros.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "obs/log.h"
@@ -46,6 +48,7 @@ class Launcher {
   absl::Status TakeSignals();
   absl::Status Meet();
   void OnSignals();
+  void OnInput();
   void OnStop(int signal);
   void Send(const Report& report);
   void Feed(const Event& event);
@@ -63,8 +66,10 @@ class Launcher {
   Console console_;
   Agent agent_;
   base::UniqueFd signals_;
-  loop::EventLoop::Watch signal_watch_;
-  std::optional<Job> job_;               // The leader's.
+  loop::EventLoop::Watch signal_watch_, input_watch_;
+  std::optional<Job> job_;  // The leader's.
+  std::unique_ptr<SecureSide> secure_;
+  std::unique_ptr<Yielder> yielder_;
   std::unique_ptr<MeetingHost> host_;    // The leader's, with more machines than one.
   std::unique_ptr<MeetingGuest> guest_;  // The others'.
   loop::TimerId job_timer_ = 0;
@@ -81,16 +86,28 @@ absl::Status Launcher::TakeSignals() {
   signals_.Reset(signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!signals_.valid()) return absl::InternalError("signalfd failed");
   signal_watch_ = loop_->Add(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignals(); });
+  if (launch_.watch_input) {
+    input_watch_ = loop_->Add(STDIN_FILENO, EPOLLIN, [this](uint32_t) { OnInput(); });
+  }
   return absl::OkStatus();
 }
 
 absl::Status Launcher::Meet() {
+  if (!launch_.yield.address.empty()) {
+    yielder_ = std::make_unique<Yielder>(launch_.yield, loop_.get(),
+                                         [this](bool room) { agent_.MakeRoom(room); });
+    yielder_->Start();
+  }
   if (launch_.leader) job_.emplace(launch_.policy, loop_->ClockNow());
   if (launch_.meeting.empty()) return absl::OkStatus();
+  if (launch_.secure.given()) {
+    ASSIGN_OR_RETURN(secure_, SecureSide::Create(launch_.secure));
+  }
   if (!launch_.leader) {
     guest_ = std::make_unique<MeetingGuest>(
         MeetingGuest::Setup{.address = launch_.meeting,
                             .token = launch_.token,
+                            .secure = secure_.get(),
                             .wait = launch_.policy.join_wait,
                             .joined = Joined{.address = launch_.address,
                                              .node_rank = launch_.node_rank,
@@ -108,7 +125,7 @@ absl::Status Launcher::Meet() {
                   });
     return absl::OkStatus();
   }
-  auto host = MeetingHost::Listen(launch_.meeting, launch_.token, loop_.get());
+  auto host = MeetingHost::Listen(launch_.meeting, launch_.token, secure_.get(), loop_.get());
   if (!host.ok()) return host.status();
   host_ = *std::move(host);
   host_->Start([this](const Event& event) { Feed(event); });
@@ -151,6 +168,14 @@ void Launcher::OnSignals() {
       OnStop(signal);
     }
   }
+}
+
+void Launcher::OnInput() {
+  char bytes[256];
+  const ssize_t got = read(STDIN_FILENO, bytes, sizeof(bytes));
+  if (got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN))) return;
+  input_watch_.Reset();
+  OnStop(SIGTERM);
 }
 
 void Launcher::OnStop(int signal) {

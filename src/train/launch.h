@@ -8,6 +8,8 @@
 
 #include "train/agent.h"
 #include "train/job.h"
+#include "train/secure.h"
+#include "train/yield.h"
 
 namespace tensord::train {
 
@@ -20,7 +22,10 @@ struct Launch {
   bool leader = true;        // We decide for all.
   std::string meeting = {};  // "host:port" of the leader; empty with one machine.
   std::string token = {};    // Shared by all agents; empty: none.
+  SecureFiles secure = {};   // Not given: the meeting is in the clear.
+  YieldSetup yield = {};
   NodeFacts facts = {};      // Of this machine.
+  bool watch_input = false;  // The end of standard input means stop: who started us is gone.
 };
 
 // Meets, runs the job to its end and gives the exit code: 0, the first failing rank's own code (128

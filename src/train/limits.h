@@ -23,6 +23,7 @@ inline constexpr absl::Duration kLinkBeatEvery = absl::Seconds(1);
 inline constexpr absl::Duration kLinkBeatLost = absl::Seconds(15);  // Starved machines beat late.
 inline constexpr absl::Duration kConnectRetry = absl::Milliseconds(500);
 inline constexpr absl::Duration kProbeWait = absl::Seconds(5);  // One connect of the matrix.
+inline constexpr absl::Duration kSshWait = absl::Seconds(30);   // For a machine to answer at all.
 inline constexpr absl::Duration kDumpWait = absl::Seconds(3);   // For all stacks to be written.
 inline constexpr absl::Duration kKillEvery = absl::Milliseconds(50);  // Until nothing is left.
 inline constexpr absl::Duration kBackoffFirst = absl::Seconds(1);     // Doubled each restart.

@@ -25,10 +25,23 @@ void Link::Start(OnLine on_line, OnEnd on_end) {
 }
 
 void Link::Read() {
+  // TLS may hold more than the socket tells of.
+  while (ReadSome() && secure_ != nullptr && secure_->pending()) {
+  }
+  // A handshake that went on may let out what waited for it.
+  if (secure_ != nullptr) Flush();
+}
+
+bool Link::ReadSome() {
   char bytes[16 << 10];
-  const ssize_t got = recv(socket_.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) return End(got == 0 ? "it closed the connection" : std::strerror(errno));
+  const ssize_t got = secure_ == nullptr ? recv(socket_.get(), bytes, sizeof(bytes), MSG_DONTWAIT)
+                                         : secure_->Read(bytes, sizeof(bytes));
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got < 0) {
+    End(secure_ == nullptr || secure_->error().empty() ? std::strerror(errno) : secure_->error());
+  }
+  if (got == 0) End("it closed the connection");
+  if (got <= 0) return false;
   in_.append(bytes, static_cast<size_t>(got));
   size_t end = 0;
   while (!ended_ && (end = in_.find('\n')) != std::string::npos) {
@@ -37,6 +50,7 @@ void Link::Read() {
     on_line_(line);
   }
   if (in_.size() > limits::kLinkLineBytesMax) End("it sent a line without end");
+  return !ended_;
 }
 
 void Link::Send(const std::string& line) {
@@ -48,14 +62,17 @@ void Link::Send(const std::string& line) {
 
 void Link::Flush() {
   while (!ended_ && !out_.empty()) {
-    const ssize_t sent = send(socket_.get(), out_.data(), out_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t sent = secure_ == nullptr ? send(socket_.get(), out_.data(), out_.size(),
+                                                   MSG_DONTWAIT | MSG_NOSIGNAL)
+                                            : secure_->Write(out_.data(), out_.size());
     if (sent <= 0) break;  // Full, or broken: reading says which.
     out_.erase(0, static_cast<size_t>(sent));
   }
-  if (watch_.active()) {
-    watch_.SetEvents(out_.empty() ? static_cast<uint32_t>(EPOLLIN)
-                                  : static_cast<uint32_t>(EPOLLIN | EPOLLOUT));
-  }
+  if (!watch_.active()) return;
+  // A handshake that waits to read must not spin on a socket that takes bytes.
+  const bool writes = !out_.empty() && (secure_ == nullptr || secure_->wants_write());
+  watch_.SetEvents(writes ? static_cast<uint32_t>(EPOLLIN | EPOLLOUT)
+                          : static_cast<uint32_t>(EPOLLIN));
 }
 
 void Link::Close() {

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/unique_fd.h"
 #include "loop/event_loop.h"
+#include "train/secure.h"
 
 namespace tensord::train {
 
@@ -18,7 +20,9 @@ class Link {
   using OnLine = std::function<void(const std::string& line)>;
   using OnEnd = std::function<void(const std::string& why)>;  // Once; the link may go in it.
 
-  Link(base::UniqueFd socket, loop::EventLoop* loop) : socket_(std::move(socket)), loop_(loop) {}
+  // `secure`: TLS on that socket; null: none.
+  Link(base::UniqueFd socket, loop::EventLoop* loop, std::unique_ptr<SecureStream> secure)
+      : socket_(std::move(socket)), loop_(loop), secure_(std::move(secure)) {}
 
   void Start(OnLine on_line, OnEnd on_end);
   void Send(const std::string& line);
@@ -29,10 +33,13 @@ class Link {
 
  private:
   void Read();
+  // One piece; false when there is no more now.
+  bool ReadSome();
   void End(const std::string& why);
 
   const base::UniqueFd socket_;
   loop::EventLoop* const loop_;
+  const std::unique_ptr<SecureStream> secure_;
   loop::EventLoop::Watch watch_;
   OnLine on_line_;
   OnEnd on_end_;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/status_macros.h"
@@ -42,6 +43,7 @@ bool SameToken(std::string_view a, std::string_view b) {
 
 absl::StatusOr<std::unique_ptr<MeetingHost>> MeetingHost::Listen(const std::string& address,
                                                                  std::string token,
+                                                                 const SecureSide* tls,
                                                                  loop::EventLoop* loop) {
   std::pair<std::string, int> parts;
   ASSIGN_OR_RETURN(parts, SplitAddress(address));
@@ -65,7 +67,7 @@ absl::StatusOr<std::unique_ptr<MeetingHost>> MeetingHost::Listen(const std::stri
                                             std::strerror(errno),
                                             "; choose another one with --rdzv"));
   }
-  return std::unique_ptr<MeetingHost>(new MeetingHost(std::move(fd), std::move(token), loop));
+  return std::unique_ptr<MeetingHost>(new MeetingHost(std::move(fd), std::move(token), tls, loop));
 }
 
 MeetingHost::~MeetingHost() { loop_->Cancel(timer_); }
@@ -84,7 +86,8 @@ void MeetingHost::Accept() {
   setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   const NodeId node = ++last_;
   Guest& guest = guests_[node];
-  guest.link = std::make_unique<Link>(std::move(fd), loop_);
+  auto stream = secure_ == nullptr ? nullptr : secure_->Accept(fd.get());
+  guest.link = std::make_unique<Link>(std::move(fd), loop_, std::move(stream));
   guest.heard = loop_->ClockNow();
   guest.link->Start([this, node](const std::string& line) { OnLine(node, line); },
                     [this, node](const std::string& why) { Drop(node, why); });
@@ -120,7 +123,11 @@ void MeetingHost::Drop(NodeId node, const std::string& why) {
   if (at == guests_.end()) return;
   const bool known = at->second.known;
   guests_.erase(at);
-  if (known) feed_(NodeLost{node, why});
+  if (known) {
+    feed_(NodeLost{node, why});
+  } else {
+    obs::Warn("a connection to the meeting point was none of an agent's: {}", why);
+  }
 }
 
 void MeetingHost::Beat() {
@@ -184,18 +191,23 @@ void MeetingGuest::Connected() {
   Joined joined = setup_.joined;
   if (joined.address.empty()) joined.address = LocalHost(connecting_.get());
   joined.facts.clock_ms = WallMilliseconds();
-  link_ = std::make_unique<Link>(std::move(connecting_), loop_);
+  std::unique_ptr<SecureStream> stream;
+  if (setup_.secure != nullptr) {
+    stream = setup_.secure->Connect(connecting_.get(), SplitAddress(setup_.address)->first);
+  }
+  link_ = std::make_unique<Link>(std::move(connecting_), loop_, std::move(stream));
   heard_ = loop_->ClockNow();
   link_->Start([this](const std::string& line) { OnLine(line); },
                [this](const std::string& why) { Fail(base::Cat("the leader is gone: ", why)); });
   link_->Send(WithToken(ToLine(Report(joined)), setup_.token));
   obs::Info("met the leader at {}; this machine is {}", setup_.address, joined.address);
   last_words_.clear();
-  give_up_ = loop_->ClockNow() + setup_.wait;
+  met_ = false;
 }
 
 void MeetingGuest::OnLine(const std::string& line) {
   heard_ = loop_->ClockNow();
+  met_ = true;
   if (line == kBeat) return;
   const absl::StatusOr<Command> command = ParseCommand(line);
   if (!command.ok()) {
@@ -210,7 +222,8 @@ void MeetingGuest::Fail(const std::string& why) {
   const bool had = link_ != nullptr;
   old_link_ = std::move(link_);
   if (had) old_link_->Close();
-  if (had) give_up_ = loop_->ClockNow() + setup_.wait;
+  // Only a leader that talked to us is worth waiting for anew.
+  if (had && std::exchange(met_, false)) give_up_ = loop_->ClockNow() + setup_.wait;
   const bool over = loop_->ClockNow() >= give_up_;
   if (had || over) {
     lost_(over ? base::Cat("no leader at ", setup_.address, " within ",

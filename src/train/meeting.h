@@ -13,6 +13,7 @@
 #include "loop/event_loop.h"
 #include "train/job.h"
 #include "train/link.h"
+#include "train/secure.h"
 
 // How agents meet over TCP without any other service.
 namespace tensord::train {
@@ -21,9 +22,10 @@ namespace tensord::train {
 // Threads: the loop's.
 class MeetingHost {
  public:
-  // UNAVAILABLE when the port is taken.
+  // UNAVAILABLE when the port is taken. `secure`: TLS for all, outlives this; null: none.
   static absl::StatusOr<std::unique_ptr<MeetingHost>> Listen(const std::string& address,
                                                              std::string token,
+                                                             const SecureSide* secure,
                                                              loop::EventLoop* loop);
   ~MeetingHost();
 
@@ -39,8 +41,9 @@ class MeetingHost {
     bool known = false;  // Its first message was right.
     absl::Time heard;
   };
-  MeetingHost(base::UniqueFd socket, std::string token, loop::EventLoop* loop)
-      : socket_(std::move(socket)), token_(std::move(token)), loop_(loop) {}
+  MeetingHost(base::UniqueFd socket, std::string token, const SecureSide* secure,
+              loop::EventLoop* loop)
+      : socket_(std::move(socket)), token_(std::move(token)), secure_(secure), loop_(loop) {}
   void Accept();
   void OnLine(NodeId node, const std::string& line);
   void Drop(NodeId node, const std::string& why);
@@ -48,6 +51,7 @@ class MeetingHost {
 
   const base::UniqueFd socket_;
   const std::string token_;
+  const SecureSide* const secure_;
   loop::EventLoop* const loop_;
   loop::EventLoop::Watch watch_;
   loop::TimerId timer_ = 0;
@@ -63,6 +67,7 @@ class MeetingGuest {
   struct Setup {
     std::string address = {};
     std::string token = {};
+    const SecureSide* secure = nullptr;  // TLS; outlives this.
     absl::Duration wait = absl::Minutes(10);
     Joined joined = {};  // An empty address becomes the one that we reach the leader from.
   };
@@ -90,6 +95,7 @@ class MeetingGuest {
   base::UniqueFd connecting_;
   loop::EventLoop::Watch connect_watch_;
   std::unique_ptr<Link> link_;
+  bool met_ = false;                // The leader said something on this connection.
   std::unique_ptr<Link> old_link_;  // Goes with the next connection: it may be on the stack.
   absl::Time heard_;
   loop::TimerId retry_timer_ = 0;

@@ -50,9 +50,12 @@ Findings CompareNodes(const std::vector<NodeFacts>& nodes) {
     const NodeFacts& b = nodes[i];
     for (const Equal& equal : kEqual) {
       if (a.*equal.member == b.*equal.member) continue;
-      findings.errors.push_back(base::Cat(equal.what, " differs: ", a.host, " has \"",
-                                          a.*equal.member, "\", ", b.host, " has \"",
-                                          b.*equal.member, "\": ", equal.remedy));
+      const auto has = [&](const NodeFacts& node) {
+        const std::string& value = node.*equal.member;
+        return base::Cat(node.host, " has ", value.empty() ? "none" : value);
+      };
+      findings.errors.push_back(
+          base::Cat(equal.what, " differs: ", has(a), ", ", has(b), ": ", equal.remedy));
     }
     if (a.gpus != b.gpus) {
       findings.errors.push_back(base::Cat(

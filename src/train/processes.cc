@@ -45,7 +45,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
 }
 
 // In the child.
-[[noreturn]] void Become(const ToSpawn& what, int out, int err, pid_t parent) {
+[[noreturn]] void Become(const ToSpawn& what, int in, int out, int err, pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);
@@ -53,9 +53,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-      dup2(err, STDERR_FILENO) < 0) {
+  if (in < 0) in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) {
     Fail("dup2");
   }
   if (what.beats.valid()) fcntl(what.beats.get(), F_SETFD, 0);
@@ -99,13 +98,21 @@ absl::StatusOr<std::pair<base::UniqueFd, base::UniqueFd>> MakePipe() {
 absl::StatusOr<Spawned> Spawn(const ToSpawn& what) {
   ASSIGN_OR_RETURN(auto out, MakePipe());
   ASSIGN_OR_RETURN(auto err, MakePipe());
+  std::pair<base::UniqueFd, base::UniqueFd> in;
+  if (what.input) {
+    ASSIGN_OR_RETURN(in, MakePipe());
+    fcntl(in.first.get(), F_SETFL, 0);  // The child expects a reading end that waits.
+  }
   const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child == 0) Become(what, out.second.get(), err.second.get(), parent);
+  if (child == 0) Become(what, in.first.get(), out.second.get(), err.second.get(), parent);
   if (child < 0) return absl::ResourceExhaustedError(base::Cat("fork: ", std::strerror(errno)));
   setpgid(child, child);  // Also here: who comes first must not matter to a kill of the group.
-  return Spawned{
-      .pid = child, .out = std::move(out.first), .err = std::move(err.first), .beats = {}};
+  return Spawned{.pid = child,
+                 .out = std::move(out.first),
+                 .err = std::move(err.first),
+                 .in = std::move(in.second),
+                 .beats = {}};
 }
 
 absl::StatusOr<std::string> RunAndRead(const ToSpawn& what, absl::Duration longest) {

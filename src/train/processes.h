@@ -21,6 +21,7 @@ namespace tensord::train {
 struct Spawned {
   pid_t pid = 0;
   base::UniqueFd out = {}, err = {};
+  base::UniqueFd in = {};     // Valid when it was asked for.
   base::UniqueFd beats = {};  // Valid when it was asked for.
 };
 
@@ -29,12 +30,13 @@ struct ToSpawn {
   std::vector<std::string> environment = {};
   std::vector<int> cpus = {};  // To run on; empty: all.
   base::UniqueFd beats = {};   // Kept open in the child under its number.
+  bool input = false;          // A pipe to write to; else it reads nothing, /dev/null.
 };
 
 // A pipe; both ends close-on-exec, the reading one non-blocking.
 absl::StatusOr<std::pair<base::UniqueFd, base::UniqueFd>> MakePipe();
 
-// A child in a process group of its own that dies with us, with /dev/null to read. A program that
+// A child in a process group of its own that dies with us. A program that
 // cannot be exec'd says so on its standard error and ends with 127.
 // REQUIRES: one thread; every other descriptor is close-on-exec.
 absl::StatusOr<Spawned> Spawn(const ToSpawn& what);

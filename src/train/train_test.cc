@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/text.h"
 #include "train/cluster_spec.h"
 #include "train/codec.h"
 #include "train/environment.h"
@@ -19,7 +20,9 @@
 #include "train/processes.h"
 #include "train/publish.h"
 #include "train/schedulers.h"
+#include "train/status.h"
 #include "train/watch.h"
+#include "train/yield.h"
 
 namespace tensord::train {
 namespace {
@@ -322,6 +325,41 @@ TEST(ReservedPort, CanBeReachedUntilItStopsListening) {
   EXPECT_THAT(Unreachable({address}), IsEmpty());
   port->StopListening();
   EXPECT_THAT(Unreachable({address}), ElementsAre(HasSubstr(address)));
+}
+
+TEST(StepRate, IsTheOneOfTheLastSeconds) {
+  StepRate rate;
+  const absl::Time start = absl::UnixEpoch();
+  EXPECT_EQ(rate.PerSecond(), 0);
+  rate.Add(start, 0);
+  rate.Add(start + absl::Seconds(5), 50);
+  EXPECT_DOUBLE_EQ(rate.PerSecond(), 10);
+  for (int i = 6; i <= 40; ++i) rate.Add(start + absl::Seconds(i), 50);
+  EXPECT_DOUBLE_EQ(rate.PerSecond(), 0) << "it has stopped";
+}
+
+TEST(StatusJson, IsWhatTopReads) {
+  EXPECT_EQ(
+      StatusJson({{.name = "worker/0", .step = 3, .steps_per_second = 1.5, .input_wait = 0.25}}),
+      "{\"ranks\": [{\"name\": \"worker/0\", \"step\": 3, \"steps_per_second\": 1.5, "
+      "\"input_wait\": 0.25}]}\n");
+  EXPECT_THAT(StatusJson({{.name = "a\"b"}}), HasSubstr("a\\\"b"));
+}
+
+TEST(Room, IsMadeAtOnceAndGivenBackAfterAWhile) {
+  Room room;
+  const absl::Time start = absl::UnixEpoch();
+  EXPECT_FALSE(room.Decide(false, start));
+  EXPECT_TRUE(room.Decide(true, start + absl::Seconds(1)));
+  EXPECT_TRUE(room.Decide(false, start + absl::Seconds(2)));
+  EXPECT_FALSE(room.Decide(false, start + absl::Seconds(5)));
+}
+
+TEST(BodyOf, IsWhatFollowsTheHeadOfAGoodAnswer) {
+  EXPECT_EQ(*BodyOf("HTTP/1.1 200 OK\r\nA: b\r\n\r\nx 1\n"), "x 1\n");
+  EXPECT_THAT(std::string(base::Message(BodyOf("HTTP/1.1 404 Not Found\r\n\r\n").status())),
+              HasSubstr("--monitoring_config_file"));
+  EXPECT_FALSE(BodyOf("").ok());
 }
 
 }  // namespace

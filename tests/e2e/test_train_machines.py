@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tensord train` on several machines: agents that meet over TCP, here in network namespaces."""
 
+import json
 import signal
 import subprocess
 import uuid
 
 import pytest
 from local_server import free_port
-from train_runs import TrainRuns
+from test_tls import Authority
+from train_runs import EXAMPLES, TENSORFLOW_SECONDS, TrainRuns
 
 SHORT = """
     import json, os
@@ -78,6 +80,52 @@ def test_another_script_is_found_before_the_start(runs):
     assert "workers" not in first.output() + other.output()
 
 
+def test_another_tensorflow_is_found_before_the_start(runs):
+    """As its package says; nothing of it is imported for that."""
+    package = runs.folder / "other" / "tensorflow-2.20.0.dist-info"
+    package.mkdir(parents=True)
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: tensorflow\nVersion: 2.20.0\n")
+    meeting = f"127.0.0.1:{free_port()}"
+    first, other = (
+        runs.start(
+            "--nnodes", "2", "--rdzv", meeting, "--node-rank", str(i),
+            script=runs.script(SHORT), environment={"PYTHONPATH": path},
+        )
+        for i, path in ((0, ""), (1, str(package.parent)))
+    )  # fmt: skip
+    assert first.code() == 1
+    assert "has 2.20.0: install the same version" in first.output()
+    assert other.code() == 1
+
+
+def test_agents_meet_by_tls_and_take_nobody_without_it(runs):
+    ours, others = Authority(runs.folder / "ours"), Authority(runs.folder / "others")
+    meeting = f"127.0.0.1:{free_port()}"
+    script = runs.script(SHORT)
+
+    def start(index, authority, patience):
+        pair = authority.sign(runs.folder / f"of{index}_{len(runs.all)}", "agent")
+        return runs.start(
+            "--nnodes", "2", "--rdzv", meeting, "--node-rank", index, "--join-timeout", patience,
+            "--tls-cert", pair.certificate, "--tls-key", pair.key,
+            "--tls-ca", authority.certificate, script=script,
+        )  # fmt: skip
+
+    first = start(0, ours, 20)
+    first.wait_for("waiting for the other machines")
+    stranger = start(1, others, 1)
+    assert stranger.code() == 1
+    assert "TLS: " in stranger.output()
+    clear = runs.start(
+        "--nnodes", "2", "--rdzv", meeting, "--node-rank", "1", "--join-timeout", "1", script=script
+    )
+    assert clear.code() == 1
+    friend = start(1, ours, 20)
+    assert first.code() == 0, first.output()
+    assert friend.code() == 0, friend.output()
+    assert "[worker/1] workers" in friend.output()
+
+
 def test_check_meets_and_starts_nothing(runs):
     shared = runs.folder / "checkpoints"
     first, other = start_pair(runs, runs.script(SHORT), "--check", "--checkpoint-dir", str(shared))
@@ -112,10 +160,10 @@ def networks():
         ip("netns", "delete", name)
 
 
-def start_apart(runs, networks, index, script, *arguments):
+def start_apart(runs, networks, index, script, *arguments, **more):
     return runs.start(
         "--nnodes", "2", "--rdzv", "10.77.0.1:29400", "--grace", "2", *arguments,
-        script=script, under=["ip", "netns", "exec", networks[index]],
+        script=script, under=["ip", "netns", "exec", networks[index]], **more,
     )  # fmt: skip
 
 
@@ -134,6 +182,30 @@ def test_the_job_survives_the_loss_of_a_machine_that_comes_back(runs, networks):
     assert "[worker/1] up 1" in again.output()
 
 
+def test_tensorflow_trains_over_two_machines_and_resumes_when_one_was_lost(runs, networks):
+    folder, program = runs.folder, ["--steps", "60", "--checkpoints", "saved"]
+    text = (EXAMPLES / "custom_loop.py").read_text()
+    slow = "        __import__('time').sleep(0.1)\n        losses.append"
+    script = runs.script(text.replace("        losses.append", slow))
+    program += ["--result", "result_{rank}"]
+    shared = ["--checkpoint-dir", folder / "saved"]
+    first = start_apart(runs, networks, 0, script, "--max-restarts", "1", *shared, program=program)
+    other = start_apart(runs, networks, 1, script, *shared, program=program)
+    first.wait_for("[worker/0] step 11 ", TENSORFLOW_SECONDS)
+    other.signal(signal.SIGKILL)
+    first.wait_for("is lost")
+    other.code()
+    again = start_apart(runs, networks, 1, script, *shared, program=program)
+    assert first.code(TENSORFLOW_SECONDS) == 0, first.output()
+    assert again.code(TENSORFLOW_SECONDS) == 0, again.output()
+    both = first.output() + again.output()
+    (step,) = {x.split("resumed at step ")[1] for x in both.splitlines() if "resumed at" in x}
+    assert int(step) >= 10
+    results = [json.loads((folder / f"result_{i}").read_text()) for i in (0, 1)]
+    assert results[0]["weights"] == results[1]["weights"]
+    assert results[0]["restarts"] == "1"
+
+
 def test_a_lost_leader_ends_the_ranks_of_the_others(runs, networks):
     script = runs.script(WAITING_ONCE)
     first = start_apart(runs, networks, 0, script)
@@ -142,6 +214,19 @@ def test_a_lost_leader_ends_the_ranks_of_the_others(runs, networks):
     first.signal(signal.SIGKILL)
     assert other.code() == 1
     assert "the leader is gone" in other.output()
+
+
+def test_under_slurm_nothing_has_to_be_said(runs, networks):
+    script = runs.script(SHORT)
+    both = []
+    for i, network in enumerate(networks):
+        slurm = {"SLURM_STEP_NODELIST": "10.77.0.[1-2]", "SLURM_NODEID": str(i)}
+        under = ["ip", "netns", "exec", network]
+        environment = {**slurm, "SLURM_STEP_ID": "0"}
+        both.append(runs.start(script=script, under=under, environment=environment))
+    for i, run in enumerate(both):
+        assert run.code() == 0, run.output()
+        assert f"[worker/{i}] workers ['10.77.0.1:" in run.output()
 
 
 def test_a_blocked_way_is_named_before_the_start(runs, networks):

@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tensord train` as a keeper of processes: plain scripts, so that nothing waits for TensorFlow."""
 
+import http.server
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
-from local_server import BIN, eventually
+import tensord_train
+from local_server import BIN, ROOT, Process, eventually, free_port
 from train_runs import TrainRuns, processes_of
 
 SLEEPER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
@@ -264,6 +268,83 @@ def test_top_shows_the_ranks_from_the_status_file(runs):
     assert run.code() == 143
 
 
+def test_input_wait_tells_the_loop_from_its_input():
+    def batches(seconds):
+        for i in range(12):
+            time.sleep(seconds)
+            yield i
+
+    slow, fast = tensord_train.InputWait(batches(0.02)), tensord_train.InputWait(batches(0))
+    assert list(slow) == list(range(12))
+    for _ in fast:
+        time.sleep(0.02)
+    assert slow.steps == 11, "the first one traces and fills buffers"
+    assert slow.share() > 0.7
+    assert fast.share() < 0.3
+
+
+class Page(http.server.BaseHTTPRequestHandler):
+    """A server's metrics, of which only the queue matters here."""
+
+    queue = 0
+
+    def do_GET(self):
+        text = f'tensord_queue_calls{{model_name="half",version="1"}} {Page.queue}\n'
+        self.send_response(200 if self.path == "/monitoring/prometheus/metrics" else 404)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def metrics_page():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    Page.queue = 0
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def test_ranks_make_room_while_a_server_is_behind(runs, metrics_page):
+    run = runs.two(runs.script(SLEEPER), "--yield-to", metrics_page, "--grace", "20")
+    eventually(lambda: run.output().count("up") == 2, "both ranks run", 30)
+    pid = run.pid_of("worker/1")
+
+    def stopped_share():
+        states = []
+        for _ in range(60):
+            states.append(Process.read(pid).state == "T")
+            time.sleep(0.02)
+        return sum(states) / len(states)
+
+    assert stopped_share() == 0
+    Page.queue = 50
+    run.wait_for("50 calls wait")
+    assert stopped_share() > 0.5
+    Page.queue = 0
+    run.wait_for("has caught up")
+    assert stopped_share() == 0
+    Page.queue = 50
+    eventually(lambda: Process.read(pid).state == "T", "it is stopped again", 10)
+    run.signal(signal.SIGTERM)
+    assert run.code(15) == 143, "the ranks hear it, before their grace is over"
+
+
+def test_a_full_disk_for_checkpoints_is_the_scripts_failure_with_advice(runs):
+    full = runs.folder / "full"
+    full.mkdir()
+    script = runs.script(f"open('{full}/checkpoint', 'wb').write(bytes(100_000))\n")
+    inner = f'mount -t tmpfs -o size=64k none {full} && exec "$@"'
+    run = runs.start(
+        "--standalone", script=script, under=["unshare", "-m", "sh", "-c", inner, "sh"]
+    )
+    assert run.code() == 1
+    assert "OSError: [Errno 28] No space left on device" in run.output()
+    assert "advice: a disk is full" in run.output()
+
+
 def test_print_env_shows_all_and_hides_secrets(runs):
     result = subprocess.run(
         [
@@ -306,3 +387,44 @@ def test_a_program_that_is_not_there_is_127(runs):
     run = runs.start("--standalone", "--no-inject", program=["/no/such/program"])
     assert run.code() == 127
     assert "cannot start /no/such/program" in run.output()
+
+
+def commands_of(page):
+    """The `tensord train` lines of a page's code blocks, as words."""
+    text = (ROOT / page).read_text().replace("\\\n", " ")
+    lines = [line for block in text.split("```")[1::2] for line in block.splitlines()]
+    return [shlex.split(x) for x in lines if "tensord train" in x]
+
+
+def test_every_command_of_the_pages_runs(runs):
+    """A python of the test stands for the scripts; hosts of the pages are this one."""
+    stub = runs.folder / "python"
+    stub.write_text('#!/bin/sh\necho "ran $*"\n')
+    stub.chmod(0o755)
+    export = runs.folder / "export"
+    export.mkdir()
+    (export / "saved_model.pb").write_bytes(b"x")
+    (runs.folder / "token").write_text("secret\n")
+    commands = commands_of("README.md") + commands_of("docs/training.md")
+    assert len(commands) >= 7
+    for command in commands:
+        meeting = f"127.0.0.1:{free_port()}"
+        places = {
+            "node0:29400": meeting, "/tmp/export": str(export), "/models/price": "m",
+            "/tmp/models/price": "m2", "/shared/saved": "saved", "/tmp/saved": "saved",
+        }  # fmt: skip
+        words = [places.get(word, word) for word in command[command.index("train") + 1 :]]
+        own, program = words[: words.index("--")], words[words.index("--") + 1 :]
+        if "--hosts" in own:
+            continue  # test_train_ssh.py
+        nodes = 2 if "--rdzv" in own else 1
+        all_runs = [
+            runs.start(
+                *own, *(["--node-rank", i] if nodes > 1 else []), program=program,
+                environment={"PATH": f"{runs.folder}:{os.environ['PATH']}"},
+            )
+            for i in range(nodes)
+        ]  # fmt: skip
+        for run in all_runs:
+            assert run.code() == 0, (words, run.output())
+            assert "--check" in own or "ran " in run.output()

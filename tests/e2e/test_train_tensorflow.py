@@ -64,10 +64,13 @@ def test_a_custom_loop_trains_alike_on_three_ranks_and_as_one_process(runs):
 
 def test_keras_3_fit_evaluate_and_predict_work_as_in_one_process(runs):
     script = EXAMPLES / "keras3_fit.py"
-    run = runs.two(script, program=["--result", "result_{rank}"])
+    run = runs.two(script, program=["--result", "result_{rank}", "--backup", "backup"])
     assert run.code(TENSORFLOW_SECONDS) == 0, run.output()
     first, other = results(runs.folder, 2)
     assert other["weights"] == first["weights"]
+    for rank in (0, 1):
+        saved = runs.folder / "backup" / f"rank_{rank}"
+        assert any(saved.iterdir()), "each rank has its own backup"
     single = in_one_process(runs.folder, "keras3_fit.py", "--single")
     for name in ("loss", "mae", "val_loss", "evaluate", "sum"):
         assert first[name] == pytest.approx(single[name], rel=2e-3), name
