@@ -19,10 +19,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=12)
+    parser.add_argument("--single", action="store_true", help="One process, no strategy")
     parser.add_argument("--result", help="File for what came out; {rank} is replaced")
     arguments = parser.parse_args()
     # First of all: it starts the server that ranks meet at.
-    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    strategy = tf.distribute.get_strategy()
+    if not arguments.single:
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
     random = np.random.default_rng(7)
     x = random.normal(size=(arguments.batch * 4, 8)).astype(np.float32)
     y = (x @ random.normal(size=(8, 1))).astype(np.float32)

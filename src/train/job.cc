@@ -64,16 +64,15 @@ std::vector<Action> Job::On(const Event& event, absl::Time now) {
 void Job::Handle(NodeId node, const Joined& joined, int64_t clock_ms) {
   if (Find(node) != nullptr) return;
   if (joined.ranks < 1 || joined.ranks > limits::kRanksPerNodeMax) return;
-  if (static_cast<int>(nodes_.size()) >= policy_.nodes_max) {
-    actions_.push_back(Tell{node, train::Finish{1, base::Cat("the job has its ", policy_.nodes_max,
-                                                             " machines already")}});
-    return;
-  }
+  if (nodes_.size() >= static_cast<size_t>(limits::kNodesMax)) return;
   nodes_.push_back({.id = node, .joined = joined});
   nodes_.back().joined.facts.clock_ms -= clock_ms;  // From here on: how far it is off.
   if (policy_.nodes_max > 1) {
+    const bool spare = static_cast<int>(nodes_.size()) > policy_.nodes_max;
     SayInfo(base::Cat(joined.facts.host, " (", joined.address, ") is here with ", joined.ranks,
-                      " ranks: ", nodes_.size(), " of ", policy_.nodes_max, " machines"));
+                      " ranks: ",
+                      spare ? std::string("a spare, in case another one is lost")
+                            : base::Cat(nodes_.size(), " of ", policy_.nodes_max, " machines")));
   }
   if (phase_ != Phase::kGathering) return;
   if (policy_.nodes_min < policy_.nodes_max &&
@@ -94,7 +93,7 @@ void Job::Gather(absl::Duration wait) {
 
 void Job::MaybePrepare() {
   const int count = static_cast<int>(nodes_.size());
-  const bool full = count == policy_.nodes_max;
+  const bool full = count >= policy_.nodes_max;
   if (!full && (count < policy_.nodes_min || now_ < wake_)) return;
   // The order is the same each time the same machines meet, and the leader's stays first.
   std::stable_sort(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) {
@@ -107,7 +106,8 @@ void Job::MaybePrepare() {
   });
   int ranks = 0;
   for (Node& node : nodes_) {
-    node.in_generation = true;
+    node.in_generation = &node - nodes_.data() < policy_.nodes_max;  // The others are spares.
+    if (!node.in_generation) continue;
     node.answered = false;
     node.gone = true;
     node.first_rank = ranks;
@@ -117,7 +117,7 @@ void Job::MaybePrepare() {
   if (!tasks.ok()) return Finish(2, std::string(base::Message(tasks.status())));
   tasks_ = *std::move(tasks);
   std::vector<NodeFacts> facts;
-  for (const Node& node : nodes_) facts.push_back(node.joined.facts);
+  for (const Node* node : Members()) facts.push_back(node->joined.facts);
   const Findings findings = CompareNodes(facts);
   for (const std::string& text : findings.warnings) {
     actions_.push_back(Say{Severity::kWarning, text});

@@ -343,12 +343,22 @@ TEST(Job, RanksAreOrderedByWishThenByNameAndTheLeaderStaysFirst) {
   EXPECT_EQ(f.Told<Prepare>()[2].first, 4);
 }
 
-TEST(Job, ALateMachineTooManyIsSentAway) {
-  Fixture f(Standalone());
-  f.StartTwo();
-  f.Join(9, "late", 1);
-  ASSERT_EQ(f.Told<Finish>().size(), 1u);
-  EXPECT_EQ(f.Told<Finish>()[0].first, 9);
+TEST(Job, AMachineTooManyIsASpareThatTakesALostOnesPlace) {
+  Policy policy = TwoMachines();
+  policy.restarts_max = 1;
+  Fixture f(policy);
+  f.Join(0, "a", 1);
+  f.Join(7, "b", 1);
+  StartBoth(&f);
+  // Such as the lost one itself, back before its silence was noticed.
+  f.Join(9, "b", 1);
+  EXPECT_EQ(f.Told<Prepare>().size() + f.Told<Finish>().size(), 0u);
+  f.On(NodeLost{7, "it is silent"});
+  f.EndRank(0, {.signal = SIGKILL, .by_us = true});
+  f.Gone(0);
+  f.Pass(absl::Seconds(1));
+  ASSERT_EQ(f.Told<Prepare>().size(), 2u);
+  EXPECT_EQ(f.Told<Prepare>()[1].first, 9);
 }
 
 }  // namespace

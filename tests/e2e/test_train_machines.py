@@ -70,6 +70,16 @@ def test_a_wrong_token_is_sent_away(runs):
     assert "1 of 2 machines did not come within 5 s" in first.output()
 
 
+def test_a_leader_that_has_no_address_yet_is_waited_for_and_named(runs):
+    run = runs.start(
+        "--nnodes", "2", "--rdzv", "job-0.service.invalid:29400", "--node-rank", "1",
+        "--join-timeout", "2", script=runs.script(SHORT),
+    )  # fmt: skip
+    assert run.code() == 1
+    assert "trying on" in run.output()
+    assert "no leader at job-0.service.invalid:29400 within 2 s" in run.output()
+
+
 def test_another_script_is_found_before_the_start(runs):
     script = runs.script(SHORT)
     second = runs.script(SHORT + "\n", name="other.py")

@@ -186,12 +186,13 @@ def test_a_model_over_two_devices_trains(runs):
     assert result["last"] < result["first"] / 2
 
 
-def test_tf_keras_fit_works(runs):
-    pytest.importorskip("tf_keras")
+def test_tf_keras_fit_works_as_in_one_process(runs):
     run = runs.two(EXAMPLES / "tf_keras_fit.py", program=["--result", "result_{rank}"])
     assert run.code(TENSORFLOW_SECONDS) == 0, run.output()
     first, other = results(runs.folder, 2)
     assert other == first
+    single = in_one_process(runs.folder, "tf_keras_fit.py", "--single")
+    assert first["loss"] == pytest.approx(single["loss"], rel=1e-3)
 
 
 def test_a_rank_that_never_connects_is_named(runs):
@@ -290,4 +291,7 @@ def test_an_input_bound_script_is_seen(runs):
     )
     run = runs.start("--standalone", "--mode", "local", script=script)
     assert run.code(TENSORFLOW_SECONDS) == 0, run.output()
-    eventually(lambda: "waited" in run.output(), "the meter speaks", 5)
+    assert "waited" in run.output()
+    (rank,) = json.loads((run.logs / "status.json").read_text())["ranks"]
+    assert rank["step"] >= 30
+    assert rank["input_wait"] > 0.6
