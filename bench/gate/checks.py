@@ -63,6 +63,7 @@ CHECKS = [
     Check(
         "small", "stock_beyond_us", "  with a stock gRPC C++ client: CPU us beyond the engine", 12
     ),
+    Check("small", "rest_beyond_us", "  as JSON over REST: CPU us beyond the engine", 10),
     Check(
         "small", "front_rate", "small Predicts a second and core of the front", 120_000, AT_LEAST
     ),
@@ -73,6 +74,7 @@ CHECKS = [
     Check("images", "image_copies", "  copies of the tensor in user space", 1, limit=1.05),
     Check("images", "json_front_ms", "1.7 MB JSON image: CPU ms of the front", 2.3),
     Check("images", "json_rapid_ratio", "  RapidJSON's DOM is so many times slower", 2.4, AT_LEAST),
+    Check("images", "json_float_ns", "a float as text: ns", 34),
     Check(
         "light_load", "light_p50_ratio", "10 % load: p50 with batching / without", 1.03, limit=1.2
     ),

@@ -25,9 +25,10 @@ class Gate:
 
     def small(self):
         sync = ("gRPC sync",)
-        many, stock, one = self.contest(
+        many, stock, rest, one = self.contest(
             cases.of(cases.IDENTITY, cases.MANY, *sync),
             cases.of(cases.IDENTITY, cases.STOCK_MANY),
+            cases.of(cases.IDENTITY, cases.REST_MANY),
             cases.of(cases.IDENTITY, cases.ONE, engine=0),
         )
         floor = facts.tcp_round_trip(self.seconds)
@@ -36,6 +37,7 @@ class Gate:
             "small_beyond_us": beyond_engine(many),
             "small_sync_ratio": many["contestants"]["gRPC sync"]["ratios"]["CPU"]["median"],
             "stock_beyond_us": beyond_engine(stock),
+            "rest_beyond_us": beyond_engine(rest),
             "front_rate": 1e6 / front,
             "idle_ratio": one["contestants"][OURS]["p50_us"] / floor["p50_us"],
         }
@@ -43,13 +45,15 @@ class Gate:
     def images(self):
         (stock,) = self.contest(cases.of(cases.IMAGE, cases.STOCK_ONE))
         inside = facts.socket_to_tensor(self.seconds)
-        rows = {row["name"]: row["cpu_us"] for row in facts.micro("json_bench", 0.3)}
+        rows = {row["name"]: row for row in facts.micro("json_bench", 0.3)}
+        rapid = rows["ImageToTensorRapidJson"]["cpu_us"]
         tensor_bytes = 224 * 224 * 3 * 4 + 3 * 4  # In and out.
         return {
             "image_beyond_us": beyond_engine(stock),
             "image_copies": inside[cases.IMAGE.name]["copied_bytes_per_request"] / tensor_bytes,
             "json_front_ms": inside[cases.IMAGE_JSON.name]["front_cpu_us"] / 1000,
-            "json_rapid_ratio": rows["ImageToTensorRapidJson"] / rows["ImageToTensor"],
+            "json_rapid_ratio": rapid / rows["ImageToTensor"]["cpu_us"],
+            "json_float_ns": rows["FloatsToText"]["cpu_ns_per_item"],
         }
 
     def light_load(self):

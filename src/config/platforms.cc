@@ -129,6 +129,14 @@ absl::Status CheckBundle(std::string_view where, const tfs::SessionBundleConfig&
        "graphs are not rewritten to batch within; batching_parameters batches around them");
   warn(bundle.model_warmup_options().num_model_warmup_threads().value() > 1,
        "model_warmup_options.num_model_warmup_threads", "one request warms the model at a time");
+  warn(bundle.model_warmup_options().enable_all_batch_sizes_warmup(),
+       "model_warmup_options.enable_all_batch_sizes_warmup",
+       "records run as they are, and a model without records is warmed up in all sizes anyway");
+  warn(bundle.has_session_run_load_threadpool_index(), "session_run_load_threadpool_index",
+       "each version loads in a process of its own");
+  warn(bundle.experimental_transient_ram_bytes_during_load() > 0,
+       "experimental_transient_ram_bytes_during_load",
+       "what a version needs is estimated from its files");
   warn(bundle.enable_per_model_batching_params() && !bundle.has_batching_parameters(),
        "enable_per_model_batching_params", "there are no batching_parameters");
   return absl::OkStatus();

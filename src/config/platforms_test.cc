@@ -264,6 +264,23 @@ TEST(LoadPlatforms, TheFileReplacesTheFlags) {
                             HasSubstr("platform \"tensorflow\": session_target has no effect")));
 }
 
+TEST(LoadPlatforms, SaysWhichFieldsOfTheFileHaveNoEffect) {
+  Warnings warnings;
+  const auto platforms = OfFile(Bundle("tensorflow",
+                                       "session_run_load_threadpool_index { value: 1 } "
+                                       "experimental_transient_ram_bytes_during_load: 5 "
+                                       "model_warmup_options { enable_all_batch_sizes_warmup: true "
+                                       "num_model_warmup_threads { value: 2 } }"),
+                                &warnings);
+  ASSERT_TRUE(platforms.ok()) << platforms.status();
+  EXPECT_THAT(warnings,
+              UnorderedElementsAre(
+                  HasSubstr("session_run_load_threadpool_index has no effect"),
+                  HasSubstr("experimental_transient_ram_bytes_during_load has no effect"),
+                  HasSubstr("model_warmup_options.enable_all_batch_sizes_warmup has no effect"),
+                  HasSubstr("model_warmup_options.num_model_warmup_threads has no effect")));
+}
+
 TEST(LoadPlatforms, RefusesAPlatformFileThatItCannotFollow) {
   EXPECT_THAT(Words(OfFile("").status()), HasSubstr("there are no platform_configs"));
   EXPECT_THAT(Words(OfFile("platform_configs { key: 'a' value {} }").status()),

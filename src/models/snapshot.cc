@@ -78,7 +78,19 @@ absl::Status NoneServes(std::string_view model, const ModelEntry& entry, absl::T
 absl::Status ThisDoesNot(std::string_view model, const ModelEntry& entry, int64_t number,
                          absl::Time now) {
   const VersionEntry* version = entry.Version(number);
-  if (version == nullptr || !entry.configured) return NotFound(model, number);
+  if (!entry.configured) return NotFound(model, number);
+  if (version == nullptr) {
+    const bool named = std::ranges::find(entry.named, number) != entry.named.end();
+    if (entry.source.ok() && !named) return NotFound(model, number);
+    const std::string why = entry.source.ok() ? base::Cat("it is not in ", entry.base_path)
+                                              : std::string(base::Message(entry.source));
+    return WithRetry(
+        absl::UnavailableError(base::Cat("Model ", model, ", version ", number,
+                                         named ? ", is configured but not there yet: "
+                                               : ", may be there but cannot be found yet: ",
+                                         why)),
+        kRetryHint);
+  }
   if (Pending(*version)) return NotYet(model, *version, now);
   return NotFound(model, number, version->status.ok() ? "" : Reason(*version));
 }

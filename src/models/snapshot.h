@@ -62,6 +62,8 @@ struct ModelEntry {
   // Number and generation of what unloads behind another generation of the same version, and so is
   // not among `versions`: its workers still finish requests.
   std::vector<std::pair<int64_t, uint64_t>> unloading;
+  // Versions that the version policy names, there or not; empty for other policies.
+  std::vector<int64_t> named;
   // Where labels point now. A label whose version is not up yet points there all the same.
   std::map<std::string, int64_t, std::less<>> labels;
   // Not OK: the base path was not looked at yet, does not exist, cannot be listed, hangs, or holds
@@ -103,8 +105,8 @@ class Snapshot {
   //   NOT_FOUND "Servable not found for request: Latest(m)" or "...Specific(m, 7)", followed by the
   //     reason if it failed;
   //   INVALID_ARGUMENT "Unrecognized servable version label: x";
-  //   UNAVAILABLE when it is configured but not loaded yet or its worker is being restarted;
-  //   carries
+  //   UNAVAILABLE when it is configured but not loaded yet, when nobody can tell what is there (the
+  //     base path was not looked at, or cannot be), or when its worker is being restarted; carries
   //     RetryAfter.
   // Costs two map look-ups when found.
   absl::StatusOr<const VersionEntry*> Find(const VersionSpec& spec, absl::Time now) const;

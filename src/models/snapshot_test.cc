@@ -31,12 +31,14 @@ Snapshot World() {
     auto entry = std::make_shared<ModelEntry>();
     entry->versions = std::move(versions);
     entry->looked_at = true;
+    entry->base_path = "/" + name;
     world.models[name] = entry;
     return entry;
   };
   const auto m =
       add("m", {Version(4, State::kLoading), Version(3, State::kAvailable),
                 Version(2, State::kEnd, absl::DataLossError("bad file")), Version(1, State::kEnd)});
+  m->named = {4, 3, 8};
   m->labels = {{"next", 4}, {"old", 9}, {"stable", 3}};
   add("cold", {Version(1, State::kLoading, absl::InternalError("odd"))});
   add("broken", {Version(1, State::kEnd, absl::DataLossError("bad file"))});
@@ -127,6 +129,10 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"LoadingIsNotRestarting", OrRestarting(Latest("cold")), 0, kUnavailable, "Model cold"},
         Row{"NoFiles", Latest("empty"), 0, kUnavailable,
             "Model empty is configured but has no version to serve: base path /empty does not"},
+        Row{"VersionThatThePolicyNames", Number("m", 8), 0, kUnavailable,
+            "Model m, version 8, is configured but not there yet: it is not in /m"},
+        Row{"VersionWhereNothingCanBeFound", Number("empty", 1), 0, kUnavailable,
+            "Model empty, version 1, may be there but cannot be found yet: base path /empty"},
         Row{"RemovedModel", Latest("gone"), 0, kNotFound,
             "Servable not found for request: Latest(gone)"},
         Row{"VersionOfRemovedModel", Number("gone", 1), 0, kNotFound,

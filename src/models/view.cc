@@ -169,6 +169,7 @@ std::shared_ptr<const ModelEntry> View(const DesiredModel* desired, const Source
   if (desired != nullptr) {
     AddIncomplete(*desired, *source, now, &entries);
     model->base_path = desired->config.base_path;
+    model->named = desired->config.policy.specific;
     model->labels = desired->labels;
     model->source = source->status;
     model->looked_at = source->looked_at;

@@ -68,7 +68,7 @@ bool HasCapabilities(const std::string& thread) {
   std::ifstream status(base::Cat("/proc/self/task/", thread, "/status"));
   for (std::string line; std::getline(status, line);) {
     if (!line.starts_with("CapEff:") && !line.starts_with("CapPrm:")) continue;
-    if (line.find_first_not_of("0", line.find('\t') + 1) != std::string::npos) return true;
+    if (line.find_first_not_of('0', line.find('\t') + 1) != std::string::npos) return true;
   }
   return false;
 }

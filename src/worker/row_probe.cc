@@ -223,6 +223,7 @@ class Probe {
                         const std::vector<size_t>& order, std::span<const tensor::Shape> shapes,
                         std::string* why) {
     std::vector<Row> batch;
+    batch.reserve(order.size());
     for (const size_t i : order) batch.push_back(rows[i]);
     ASSIGN_OR_RETURN(const std::vector<Answer> answers, Run(batch, shapes));
     for (size_t i = 0; i < order.size(); ++i) {

@@ -45,7 +45,8 @@ struct Forked {
 
 // The process between zygote and worker: forks the worker, says its pid (negative: an errno) and
 // ends, whereby the worker passes to the supervisor.
-void RunMiddle(const engine::Runtime& runtime, ProcessParts parts, Pipe told, Pipe adopted) {
+[[noreturn]] void RunMiddle(const engine::Runtime& runtime, ProcessParts parts, Pipe told,
+                            Pipe adopted) {
   const pid_t worker = fork();
   if (worker == 0) {
     told = {};

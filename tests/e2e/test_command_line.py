@@ -62,7 +62,6 @@ def test_starting_with_nothing_to_serve_says_what_to_give():
     "flag",
     [
         "--use_alts_credentials",
-        "--platform_config_file=/x",
         "--prefer_tflite_model",
     ],
 )

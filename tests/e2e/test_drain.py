@@ -86,15 +86,13 @@ def test_a_draining_server_is_not_ready_and_sends_new_calls_elsewhere(servers, m
     slow = InFlight(server)
     server.tree()
     server.signal(signal.SIGTERM)
+    # The port may be closed to new connections already: whoever asks then is sent elsewhere, too.
     eventually(lambda: server.status_code("/readyz") in {503, 0}, "it says so", 5)
     client = GrpcClient(server.grpc)
     with pytest.raises(grpc.RpcError) as caught:
-        client.predict("half", {"x": X}, timeout=1)
+        client.predict("half", {"x": X}, timeout=20)
     # Never "unknown model": the models are there until the last call has ended.
-    assert caught.value.code() in {
-        grpc.StatusCode.UNAVAILABLE,
-        grpc.StatusCode.DEADLINE_EXCEEDED,
-    }
+    assert caught.value.code() == grpc.StatusCode.UNAVAILABLE
     client.close()
     assert server.wait(30) == 0
     assert set(slow.outcomes()[0]) == {"OK"}
@@ -150,7 +148,7 @@ def test_the_drain_limit_ends_what_does_not_end(servers, models):
     started = time.monotonic()
     server.tree()
     server.signal(signal.SIGTERM)
-    server.wait(30)
+    assert server.wait(30) == 0, "it was asked to end, and did"
     assert time.monotonic() - started < 5
     grpc_codes, _ = slow.outcomes()
     assert set(grpc_codes) <= {"UNAVAILABLE", "OK", "CANCELLED"}

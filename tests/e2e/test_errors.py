@@ -84,8 +84,8 @@ def test_too_few_and_too_many_inputs(client):
 def test_the_right_count_with_a_wrong_name(client):
     code, words = refusal(client, "half", {"z": X})
     assert code == INVALID
-    assert "x" in words
-    assert "not found in request" in words or "Missing but required" in words
+    assert words.startswith("Signature input alias: x("), words
+    assert "Inputs expected to be in the request {z}" in words, words
 
 
 def test_an_unknown_name_beside_an_input_with_a_default(client):
@@ -97,7 +97,7 @@ def test_an_unknown_name_beside_an_input_with_a_default(client):
 def test_a_required_input_is_missing_where_others_have_defaults(client):
     code, words = refusal(client, "defaults", {"scale": np.float32(1)})
     assert code == INVALID
-    assert "a" in words
+    assert words.startswith("Signature input alias: a("), words
 
 
 def test_a_wrong_dtype_names_both(client):
@@ -123,12 +123,13 @@ def test_an_output_filter_that_does_not_fit(client, outputs, words):
 def test_a_rank_that_the_model_cannot_take_names_the_input(client):
     code, words = refusal(client, "rank2", {"x": X})
     assert code == INVALID
-    assert "x" in words
+    assert 'input "x" came with shape [1], the signature says [-1,3]' in words, words
 
 
 def test_a_static_dim_that_differs_names_the_input(client):
-    code, _ = refusal(client, "rank2", {"x": np.ones((2, 5), np.float32)})
+    code, words = refusal(client, "rank2", {"x": np.ones((2, 5), np.float32)})
     assert code == INVALID
+    assert 'input "x" came with shape [2,5], the signature says [-1,3]' in words, words
 
 
 def tensor(**changes):
@@ -156,14 +157,14 @@ def test_dims_that_cannot_be(client, dims):
         proto.tensor_shape.dim.add(size=size)
     code, words = refusal(client, "half", {"x": proto})
     assert code in {INVALID, grpc.StatusCode.RESOURCE_EXHAUSTED}
-    assert "x" in words
+    assert words.startswith("tensor parsing error: x"), words
 
 
 @pytest.mark.parametrize("dtype", [0, 20, 21, 11, 99, 2**31 - 1])
 def test_dtypes_that_cannot_be_served(client, dtype):
     code, words = refusal(client, "half", {"x": tensor(dtype=dtype)})
     assert code in {INVALID, grpc.StatusCode.UNIMPLEMENTED}
-    assert "x" in words
+    assert "x" in words.replace(":", " ").replace(chr(34), " ").split(), words
 
 
 def test_an_unknown_rank_beside_dims_is_ignored_as_tensorflow_ignores_it(client):
@@ -177,12 +178,6 @@ def test_bytes_that_are_no_message(client):
     for data in (b"\xff" * 100, b"\x0a\xff\xff\xff\xff\x0f", b"\x12\x05\x0a\x01x\x12\x7f"):
         error = error_of(lambda data=data: call(data, timeout=60))
         assert error.code() in {INVALID, grpc.StatusCode.INTERNAL}, error.details()
-
-
-def test_an_error_text_is_cut_as_the_original_cuts_it(client):
-    code, words = refusal(client, "half", {"x" * 5000: X})
-    assert code == INVALID
-    assert len(words) <= 1024 + len("...TRUNCATED")
 
 
 def test_a_failing_call_leaves_its_neighbours_alone(client):

@@ -140,7 +140,7 @@ def test_the_stages_add_up_to_the_whole_and_to_the_clients_time(client, rest, pr
     assert all(time >= 0 for time in stages.values()), stages
     assert sum(stages.values()) == pytest.approx(whole, rel=0.001)
     # What the client's own side took is not the server's.
-    assert 5 * 100_000 <= whole <= clients_time
+    assert 0.8 * clients_time <= whole <= clients_time
     assert stages["run"] >= 500_000
     assert stages["run"] > 0.8 * whole
 

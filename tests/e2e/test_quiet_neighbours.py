@@ -71,7 +71,8 @@ def test_loading_swapping_and_unloading_next_door_fails_and_delays_nobody(
     # Generous: loads take the cores from everybody. What may not be is that a call waits for one.
     bound = 20 * np.median(quiet) + 0.1
     for phase in slow:
-        assert not phase or np.percentile(phase, 90) < bound, (bound, sorted(phase)[-10:])
+        assert phase, "calls were answered in every phase"
+        assert np.percentile(phase, 90) < bound, (bound, sorted(phase)[-10:])
 
 
 def asked_meanwhile(server, work):

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 #include "doctor/advise/cost.h"
@@ -49,7 +50,7 @@ std::string CostText(const Prices& prices, const Costs& costs) {
     const size_t month = x * (costs.own.size() - 1) / (kColumns - 1);
     for (const auto& [line, mark] : {std::pair(&costs.rent, 'r'), std::pair(&costs.own, 'O')}) {
       const double height = (*line)[month] / Top(costs) * (kRows - 1);
-      rows[static_cast<size_t>(kRows - 1) - static_cast<size_t>(height + 0.5)][x] = mark;
+      rows[static_cast<size_t>(kRows - 1) - static_cast<size_t>(std::lround(height))][x] = mark;
     }
   }
   std::string text = base::Cat(Verdict(prices, costs), "\n\n", Fixed(Top(costs), 0), "\n");

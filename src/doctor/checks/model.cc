@@ -73,6 +73,7 @@ Finding Size(const Machine& machine, const models::FilesSeen& files) {
 
 std::string Names(const std::vector<tensor::Endpoint>& endpoints) {
   std::vector<std::string> names;
+  names.reserve(endpoints.size());
   for (const tensor::Endpoint& endpoint : endpoints) names.push_back(endpoint.name);
   return Join(names, ", ");
 }

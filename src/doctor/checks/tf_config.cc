@@ -46,7 +46,7 @@ void ReadJob(const std::string& job, const Value& value, Cluster* cluster, Findi
                    "write [\"host:port\", ...]", findings);
   }
   for (const Value& item : value.list_value().values()) {
-    const std::string address = item.string_value();
+    const std::string& address = item.string_value();
     const std::string problem =
         item.kind_case() == Value::kStringValue ? AddressProblem(address) : "is not a text";
     if (!problem.empty()) {

@@ -4,6 +4,7 @@
 #include "doctor/top/view.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 #include "doctor/json.h"
@@ -26,7 +27,7 @@ std::string Left(std::string_view text, size_t columns) {
 std::string Bar(double share, bool colour) {
   constexpr size_t kColumns = 20;
   share = std::clamp(share, 0.0, 1.0);
-  const auto full = static_cast<size_t>(share * kColumns + 0.5);
+  const auto full = static_cast<size_t>(std::lround(share * kColumns));
   std::string bar = std::string(full, '#') + std::string(kColumns - full, ' ');
   if (colour) bar = base::Cat(share >= 0.9 ? "\033[31m" : "\033[32m", bar, "\033[0m");
   return base::Cat("[", bar, "] ", Right(Percent(share), 6));
@@ -195,6 +196,7 @@ std::string RankJson(const Rank& rank) {
 template <typename T, typename Function>
 std::string List(const std::vector<T>& items, Function function) {
   std::vector<std::string> texts;
+  texts.reserve(items.size());
   for (const T& item : items) texts.push_back(function(item));
   return JsonArray(texts);
 }
