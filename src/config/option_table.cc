@@ -40,6 +40,11 @@ constexpr Option kOptions[] = {
      "Number of HTTP worker threads", "REST calls in flight need no threads here"},
     {"rest_api_enable_cors_support", kNetwork, &S::rest_api_enable_cors_support, kOriginal, kWorks,
      "Add CORS headers to REST answers, so that web pages of every origin may read them"},
+    {"oip_json_non_finite", kNetwork, &S::oip_json_non_finite, kOurs, kWorks,
+     "What JSON answers under /v2 say of NaN and infinities, for which JSON has no form: error "
+     "(the "
+     "call fails) or null",
+     "", "error,null"},
     {"enable_grpc_healthcheck_service", kNetwork, &S::enable_grpc_healthcheck_service, kOriginal,
      kNotNeeded, "Serve grpc.health.v1.Health", "the health service is always on"},
     {"enable_profiler", kNetwork, &S::enable_profiler, kOriginal, kNoEffect,

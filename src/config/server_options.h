@@ -23,6 +23,7 @@ struct ServerOptions {
   int32_t rest_api_num_threads = 0;        // Not used.
   int32_t rest_api_timeout_in_ms = 30000;  // Of each REST call; <= 0 means none.
   bool rest_api_enable_cors_support = false;
+  std::string oip_json_non_finite = "error";  // error | null
   bool use_alts_credentials = false;
   std::string ssl_config_file{};
   std::string tls_certificate_file{};

@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -24,6 +25,16 @@ namespace {
 void LogWorkerLine(const fleet::WorkerKey& key, std::string_view line) {
   obs::Write(obs::Level::kInfo, line,
              {{"model", key.model}, {"version", base::Cat(key.version)}, {"from", "worker"}});
+}
+
+using Reply = std::function<void(absl::Status)>;
+
+// `done` holds the client's exchange, which must be let go on the caller's loop.
+Reply ReplyOn(loop::EventLoop& caller, Reply done) {
+  auto answer = std::make_shared<Reply>(std::move(done));
+  return [answer, &caller](const absl::Status& status) {
+    loop::PostOrDie(caller, [answer, status] { std::exchange(*answer, nullptr)(status); });
+  };
 }
 
 void LogWarnings(const config::Warnings& warnings) {
@@ -76,6 +87,13 @@ absl::Status Server::Build() {
     loop::PostOrDie(loops_->control(), [this, config = std::move(config), deadline, &caller,
                                         done = std::move(done)]() mutable {
       ReloadFromClient(std::move(config), deadline, caller, std::move(done));
+    });
+  };
+  context_.set_loaded = [this](std::string model, bool load, absl::Time deadline,
+                               loop::EventLoop& caller, std::function<void(absl::Status)> done) {
+    loop::PostOrDie(loops_->control(), [this, model = std::move(model), load, deadline, &caller,
+                                        done = std::move(done)]() mutable {
+      SetLoaded(model, load, deadline, caller, std::move(done));
     });
   };
   context_.metrics_page = [this](std::shared_ptr<front::Exchange> exchange) {
@@ -192,18 +210,50 @@ void Server::SetFromFiles(Files files, std::function<void(absl::Status)> done) {
   SetModels(std::move(files), absl::InfiniteFuture(), std::move(done));
 }
 
-void Server::SetModels(Files files, absl::Time deadline, std::function<void(absl::Status)> done) {
-  std::vector<models::ModelConfig> models = PlanModels(files.models, files.settings, platforms_);
+// Without those that somebody unloaded by name.
+std::vector<config::ModelEntry> Server::Loaded(std::vector<config::ModelEntry> models) const {
+  std::erase_if(models,
+                [this](const config::ModelEntry& model) { return unloaded_.contains(model.name); });
+  return models;
+}
+
+bool Server::SetModels(Files files, absl::Time deadline, std::function<void(absl::Status)> done) {
+  std::vector<models::ModelConfig> models =
+      PlanModels(Loaded(files.models), files.settings, platforms_);
   // Settings, logs and list hold together or not at all.
-  if (catalog_->Check(models).ok()) {
+  const bool holds = catalog_->Check(models).ok();
+  if (holds) {
     std::map<std::string, config::RequestLogging> logging;
     for (const config::ModelEntry& model : files.models) {
       if (model.logging) logging[model.name] = *model.logging;
     }
     request_logs_->Configure(std::move(logging));
     host_->SetSettings(std::move(files.settings));
+    configured_ = std::move(files.models);
   }
   catalog_->SetModels(std::move(models), std::move(done), deadline);
+  return holds;
+}
+
+void Server::SetLoaded(const std::string& model, bool load, absl::Time deadline,
+                       loop::EventLoop& caller, std::function<void(absl::Status)> done) {
+  const Reply reply = ReplyOn(caller, std::move(done));
+  const bool known = std::ranges::any_of(
+      configured_, [&model](const config::ModelEntry& entry) { return entry.name == model; });
+  if (!known) {
+    return reply(
+        absl::NotFoundError(base::Cat("model \"", model,
+                                      "\" is not in this server's configuration; add it to "
+                                      "--model_config_file, or reload with it")));
+  }
+  std::set<std::string> before = unloaded_;
+  if (load) {
+    unloaded_.erase(model);
+  } else {
+    unloaded_.insert(model);
+  }
+  Files files{.models = configured_, .settings = host_->settings()};
+  if (!SetModels(std::move(files), deadline, reply)) unloaded_ = std::move(before);
 }
 
 // A poll that finds what the last one found says nothing.
@@ -258,11 +308,7 @@ absl::Status Server::MayLog(const std::vector<config::ModelEntry>& models) const
 
 void Server::ReloadFromClient(std::string config, absl::Time deadline, loop::EventLoop& caller,
                               std::function<void(absl::Status)> done) {
-  // `done` holds the client's exchange, which must be let go on the caller's loop.
-  auto answer = std::make_shared<std::function<void(absl::Status)>>(std::move(done));
-  const std::function<void(absl::Status)> reply = [answer, &caller](const absl::Status& status) {
-    loop::PostOrDie(caller, [answer, status] { std::exchange(*answer, nullptr)(status); });
-  };
+  const Reply reply = ReplyOn(caller, std::move(done));
   tensorflow::serving::ModelServerConfig proto;
   if (!proto.ParseFromString(config)) {
     return reply(absl::InvalidArgumentError("the model configuration is malformed"));
@@ -273,7 +319,10 @@ void Server::ReloadFromClient(std::string config, absl::Time deadline, loop::Eve
   LogWarnings(warnings);
   if (!models.ok()) return reply(models.status());
   if (absl::Status allowed = MayLog(*models); !allowed.ok()) return reply(allowed);
-  SetModels({.models = *std::move(models), .settings = host_->settings()}, deadline, reply);
+  // Who sends a whole list means all of it.
+  std::set<std::string> before = std::exchange(unloaded_, {});
+  Files files{.models = *std::move(models), .settings = host_->settings()};
+  if (!SetModels(std::move(files), deadline, reply)) unloaded_ = std::move(before);
 }
 
 void Server::SendMetricsPage(std::shared_ptr<front::Exchange> exchange) {

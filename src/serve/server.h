@@ -58,7 +58,8 @@ class Server {
   void OpenNetwork();
   void WhenStarted();
   void SetFromFiles(Files files, std::function<void(absl::Status)> done);
-  void SetModels(Files files, absl::Time deadline, std::function<void(absl::Status)> done);
+  // False when the catalog refuses the list: nothing has changed then, and `done` hears why.
+  bool SetModels(Files files, absl::Time deadline, std::function<void(absl::Status)> done);
   enum class Asked : uint8_t { kBySignal, kByPoll };
   void ReloadFromFiles(Asked asked);
   void TellReload(Asked asked, const std::string& problem);
@@ -66,6 +67,9 @@ class Server {
   absl::Status MayLog(const std::vector<config::ModelEntry>& models) const;
   void ReloadFromClient(std::string config, absl::Time deadline, loop::EventLoop& caller,
                         std::function<void(absl::Status)> done);
+  void SetLoaded(const std::string& model, bool load, absl::Time deadline, loop::EventLoop& caller,
+                 std::function<void(absl::Status)> done);
+  std::vector<config::ModelEntry> Loaded(std::vector<config::ModelEntry> models) const;
   void SendMetricsPage(std::shared_ptr<front::Exchange> exchange);
   void Drain();
   void DrainConnections();
@@ -75,8 +79,10 @@ class Server {
   const supervisor::FrontSockets sockets_;
   config::Platforms platforms_;  // Constant from Build on.
   Files first_;
-  std::set<std::string> log_prefixes_;  // That files have named.
-  std::string reload_problem_;          // Of the last reading; empty: there was none.
+  std::vector<config::ModelEntry> configured_;  // The list that holds.
+  std::set<std::string> unloaded_;              // Of these, by name, until loaded again.
+  std::set<std::string> log_prefixes_;          // That files have named.
+  std::string reload_problem_;                  // Of the last reading; empty: there was none.
   config::Monitoring monitoring_;
   Machine machine_;
   int exit_code_ = 0;

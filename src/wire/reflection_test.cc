@@ -44,6 +44,7 @@ TEST(Reflection, ListsTheServicesThatAreServed) {
   }
   EXPECT_THAT(names, ElementsAre("grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
                                  "grpc.reflection.v1alpha.ServerReflection",
+                                 "inference.GRPCInferenceService",
                                  "tensorflow.serving.ModelService",
                                  "tensorflow.serving.PredictionService"));
   EXPECT_EQ(response.valid_host(), "somewhere");

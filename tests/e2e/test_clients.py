@@ -73,6 +73,17 @@ SERVICES = {
     "grpc.health.v1.Health": {"Check", "List", "Watch"},
     "grpc.reflection.v1.ServerReflection": {"ServerReflectionInfo"},
     "grpc.reflection.v1alpha.ServerReflection": {"ServerReflectionInfo"},
+    "inference.GRPCInferenceService": {
+        "ModelInfer",
+        "ModelMetadata",
+        "ModelReady",
+        "RepositoryIndex",
+        "RepositoryModelLoad",
+        "RepositoryModelUnload",
+        "ServerLive",
+        "ServerMetadata",
+        "ServerReady",
+    },
     "tensorflow.serving.ModelService": {"GetModelStatus", "HandleReloadConfigRequest"},
     "tensorflow.serving.PredictionService": {
         "Classify",

@@ -23,6 +23,7 @@ SERVICES = [
     "",
     "PredictionService",
     "ModelService",
+    "inference.GRPCInferenceService",
     "tensorflow.serving.PredictionService",
     "tensorflow.serving.ModelService",
 ]

@@ -49,6 +49,7 @@ OFFICIAL_MODULES = [
     "tensorflow.core.protobuf.named_tensor_pb2",
     "tensorflow.core.protobuf.rewriter_config_pb2",
     "tensorflow.core.protobuf.struct_pb2",
+    "tritonclient.grpc.service_pb2",
 ]
 
 # Messages that no Python package ships. Their fields are pinned in FROM_SOURCE instead, as read in
@@ -105,6 +106,11 @@ SERVICES_FROM_SOURCE = {
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
+}
+
+# Services of which we serve a part, with the reason; all others must be complete.
+PARTIAL_SERVICES = {
+    "inference.GRPCInferenceService": "streams, statistics and shared memory are Triton's own",
 }
 
 # Messages of which we carry a part, with the reason; all others must be complete.
@@ -247,6 +253,7 @@ def test_every_enum_is_as_official(ours, official):
 def test_every_service_is_as_official(ours, official):
     services = {name: d for name, d in ours.items() if kind(d) == "methods" and name in official}
     assert set(services) == {
+        "inference.GRPCInferenceService",
         "tensorflow.serving.ModelService",
         "tensorflow.serving.PredictionService",
     }
@@ -255,7 +262,10 @@ def test_every_service_is_as_official(ours, official):
             {(m.name, m.input_type.full_name, m.output_type.full_name) for m in s.methods}
             for s in (service, official[name])
         )
-        assert mine == theirs, name
+        if name in PARTIAL_SERVICES:
+            assert mine < theirs, f"{name} is complete: take it off PARTIAL_SERVICES"
+        else:
+            assert mine == theirs, name
 
 
 @pytest.mark.parametrize("name", sorted(FROM_SOURCE))

@@ -5,6 +5,13 @@
 
 namespace tensord::front {
 
-absl::Status Authorize(const RequestHead&, Operation, std::string_view) { return absl::OkStatus(); }
+absl::Status Authorize(const RequestHead& caller, Operation operation, std::string_view) {
+  if (operation == Operation::kManage && !caller.grpc_port) {
+    return absl::PermissionDeniedError(
+        "which models are served is not for callers of the REST port to change; call the gRPC "
+        "port, or serve both on one port");
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace tensord::front

@@ -32,6 +32,10 @@ struct ServerContext {
   std::function<void(std::string config, absl::Time deadline, loop::EventLoop& caller,
                      std::function<void(absl::Status)>)>
       reload;
+  // Loads a model of the configuration again that was unloaded, or unloads one, likewise.
+  std::function<void(std::string model, bool load, absl::Time deadline, loop::EventLoop& caller,
+                     std::function<void(absl::Status)>)>
+      set_loaded;
   // Makes the metrics page on the control loop and sends it.
   std::function<void(std::shared_ptr<Exchange>)> metrics_page;
   std::string metrics_path;               // Empty: no page.

@@ -18,7 +18,10 @@ namespace {
 
 // The original's names have no package; clients that check health by service name use the full
 // ones.
-constexpr std::array<std::string_view, 5> kServices = {"", "ModelService", "PredictionService",
+constexpr std::array<std::string_view, 6> kServices = {"",
+                                                       "ModelService",
+                                                       "PredictionService",
+                                                       "inference.GRPCInferenceService",
                                                        "tensorflow.serving.ModelService",
                                                        "tensorflow.serving.PredictionService"};
 

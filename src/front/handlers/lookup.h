@@ -17,6 +17,7 @@ enum class SignatureWords : uint8_t {
   kGrpc,       // Predict over gRPC.
   kRest,       // Predict over REST.
   kInference,  // Classify and Regress.
+  kOip,        // The Open Inference Protocol: without a name, the only signature will do.
 };
 
 // The version and signature that a call is for. The shared_ptr keeps the version's data alive.
@@ -31,6 +32,10 @@ struct Target {
 
 // What the URL of an inference call and the name in its body ask for.
 tensor::ModelSpec SpecOf(const wire::RestRoute& route, std::string_view signature_name);
+
+// The signature that the Open Inference Protocol calls and describes when none is named:
+// serving_default, else the only one; -1 when there is neither.
+int DefaultOipSignature(const tensor::SignatureList& signatures);
 
 // INVALID_ARGUMENT, NOT_FOUND, FAILED_PRECONDITION or UNAVAILABLE in the original's words, with
 // what exists behind them. What was asked for and what was found is noted in the trace: that is how

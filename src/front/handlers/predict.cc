@@ -24,17 +24,6 @@
 namespace tensord::front {
 namespace {
 
-std::vector<tensor::NamedTensor> NameOutputs(const PreparedCall& call,
-                                             const sched::CallResult& result) {
-  std::vector<tensor::NamedTensor> named;
-  named.reserve(call.bound.outputs.size());
-  for (const int index : call.bound.outputs) {
-    const auto i = static_cast<size_t>(index);
-    named.push_back({call.target.definition().outputs[i].name, result.outputs[i]});
-  }
-  return named;
-}
-
 absl::StatusOr<PreparedCall> BindTo(Target target, tensor::PredictRequest request) {
   ASSIGN_OR_RETURN(wire::BoundCall bound, wire::Bind(request, target.definition()));
   return PreparedCall{.target = std::move(target),
@@ -46,17 +35,6 @@ absl::StatusOr<PreparedCall> BindTo(Target target, tensor::PredictRequest reques
 absl::Status CheckMethod(const LoopContext& context, const Target& target) {
   if (!context.server->options->enable_signature_method_name_check) return absl::OkStatus();
   return wire::CheckPredictMethod(target.definition());
-}
-
-// A REST call and its answer as gRPC's messages.
-absl::StatusOr<PreparedCall::Messages> MakeMessages(const PreparedCall& call,
-                                                    const sched::CallResult& result) {
-  const tensor::ModelSpec spec = AnsweredSpec(*call.target.servable, call.target.signature);
-  PreparedCall::Messages messages;
-  ASSIGN_OR_RETURN(messages.request, wire::EncodePredictRequest(spec, call.request->inputs));
-  ASSIGN_OR_RETURN(messages.response, wire::EncodePredictResponse(spec, NameOutputs(call, result),
-                                                                  /*as_tensor_content=*/true));
-  return messages;
 }
 
 absl::StatusOr<PreparedCall> PrepareGrpc(const LoopContext& context, Exchange& exchange,
@@ -97,7 +75,7 @@ absl::StatusOr<PreparedCall> BindRest(const LoopContext& context, bool row_forma
   prepared.encode = [row_format](const PreparedCall& call, const sched::CallResult& result) {
     return wire::PrintPredictions(row_format, NameOutputs(call, result));
   };
-  prepared.messages = MakeMessages;
+  prepared.messages = PredictMessages;
   return prepared;
 }
 

@@ -54,6 +54,13 @@ void ReplyJson(Exchange& exchange, std::string body, bool cors) {
   exchange.Send({.status = 200, .headers = JsonHeaders(cors), .body = std::move(body)});
 }
 
+void ReplyBinary(Exchange& exchange, std::string body, size_t json_bytes, bool cors) {
+  std::vector<Header> headers = JsonHeaders(cors);
+  headers.front().second = "application/octet-stream";
+  headers.emplace_back("inference-header-content-length", base::Cat(json_bytes));
+  exchange.Send({.status = 200, .headers = std::move(headers), .body = std::move(body)});
+}
+
 void ReplyJsonError(Exchange& exchange, const absl::Status& status, bool cors,
                     absl::Duration retry_after) {
   Answer answer{.status = wire::HttpStatus(status.code()),

@@ -20,6 +20,8 @@ void ReplyGrpc(Exchange& exchange, const absl::Status& status, std::string messa
 
 // A JSON document. `cors` adds the headers that let a page of any origin read it.
 void ReplyJson(Exchange& exchange, std::string body, bool cors);
+// JSON text with binary tensors behind it, as the Open Inference Protocol's extension has them.
+void ReplyBinary(Exchange& exchange, std::string body, size_t json_bytes, bool cors);
 // {"error": "..."} with the HTTP status that belongs to the code.
 void ReplyJsonError(Exchange& exchange, const absl::Status& status, bool cors,
                     absl::Duration retry_after = absl::ZeroDuration());

@@ -20,11 +20,14 @@
 #include "front/handlers/inference.h"
 #include "front/handlers/lookup.h"
 #include "front/handlers/models.h"
+#include "front/handlers/oip.h"
+#include "front/handlers/oip_models.h"
 #include "front/handlers/predict.h"
 #include "front/handlers/probes.h"
 #include "front/handlers/reflection.h"
 #include "front/handlers/reply.h"
 #include "front/handlers/run_call.h"
+#include "wire/oip/route.h"
 #include "wire/rest_route.h"
 
 namespace tensord::front {
@@ -44,6 +47,8 @@ struct GrpcMethod {
   GrpcEndHandler end = nullptr;  // Of the client's messages. Only streams have one.
 };
 
+constexpr std::string_view kOipService = "inference.GRPCInferenceService";
+
 constexpr std::array kGrpcMethods = {
     GrpcMethod{"tensorflow.serving.PredictionService", "Predict", Method::kPredict, PredictGrpc},
     GrpcMethod{"tensorflow.serving.PredictionService", "Classify", Method::kClassify, ClassifyGrpc},
@@ -56,6 +61,15 @@ constexpr std::array kGrpcMethods = {
                StatusGrpc},
     GrpcMethod{"tensorflow.serving.ModelService", "HandleReloadConfigRequest", Method::kReload,
                ReloadGrpc},
+    GrpcMethod{kOipService, "ModelInfer", Method::kPredict, OipInferGrpc},
+    GrpcMethod{kOipService, "ModelMetadata", Method::kGetModelMetadata, OipModelGrpc},
+    GrpcMethod{kOipService, "ServerMetadata", Method::kGetModelMetadata, OipServerGrpc},
+    GrpcMethod{kOipService, "ServerLive", Method::kProbe, OipLiveGrpc},
+    GrpcMethod{kOipService, "ServerReady", Method::kProbe, OipReadyGrpc},
+    GrpcMethod{kOipService, "ModelReady", Method::kProbe, OipModelReadyGrpc},
+    GrpcMethod{kOipService, "RepositoryIndex", Method::kReload, OipIndexGrpc},
+    GrpcMethod{kOipService, "RepositoryModelLoad", Method::kReload, OipLoadGrpc},
+    GrpcMethod{kOipService, "RepositoryModelUnload", Method::kReload, OipUnloadGrpc},
     GrpcMethod{"grpc.health.v1.Health", "Check", Method::kProbe, HealthCheckGrpc},
     GrpcMethod{"grpc.health.v1.Health", "List", Method::kProbe, HealthListGrpc},
     GrpcMethod{"grpc.health.v1.Health", "Watch", Method::kProbe, HealthWatchGrpc, HealthWatchEnd},
@@ -114,6 +128,30 @@ Method MethodOf(wire::RestKind kind) {
       return Method::kProbe;
     case wire::RestKind::kBad:
     case wire::RestKind::kOutside:
+      break;
+  }
+  return Method::kOther;
+}
+
+Method MethodOf(wire::OipKind kind) {
+  switch (kind) {
+    case wire::OipKind::kInfer:
+      return Method::kPredict;
+    case wire::OipKind::kServer:
+    case wire::OipKind::kModel:
+      return Method::kGetModelMetadata;
+    case wire::OipKind::kLive:
+    case wire::OipKind::kReady:
+    case wire::OipKind::kModelReady:
+      return Method::kProbe;
+    case wire::OipKind::kIndex:
+    case wire::OipKind::kLoad:
+    case wire::OipKind::kUnload:
+      return Method::kReload;
+    case wire::OipKind::kPreflight:
+      return Method::kPreflight;
+    case wire::OipKind::kBad:
+    case wire::OipKind::kOutside:
       break;
   }
   return Method::kOther;
@@ -256,6 +294,12 @@ void Router::OnHttp(std::shared_ptr<Exchange> exchange) {
 
 void Router::OnRest(std::shared_ptr<Exchange> exchange) {
   const RequestHead& head = exchange->head();
+  const wire::OipRoute oip = wire::ParseOipRoute(head.method, head.target);
+  if (oip.kind != wire::OipKind::kOutside) {
+    exchange->trace().method = MethodOf(oip.kind);
+    exchange->trace().model = oip.model;
+    return OipRest(context_, std::move(exchange), oip);
+  }
   const wire::RestRoute route = wire::ParseRestRoute(head.method, head.target);
   exchange->trace().method = MethodOf(route.kind);
   exchange->trace().model = route.model;

@@ -17,6 +17,7 @@
 #include "front/handlers/request_log.h"
 #include "front/handlers/submit.h"
 #include "wire/chars.h"
+#include "wire/predict_encode.h"
 
 namespace tensord::front {
 namespace {
@@ -33,8 +34,9 @@ absl::StatusOr<std::string> BodyOf(const PreparedCall& call, const sched::CallRe
   return call.encode(call, result);
 }
 
-// A sampled call and its answer go into the request log. gRPC's messages are there already.
-void LogGrpc(const PreparedCall& call, std::span<const std::byte> body, const std::string& answer) {
+// A sampled call and its answer go into the request log. The original's messages are there already.
+void LogMessage(const PreparedCall& call, std::span<const std::byte> body,
+                const std::string& answer) {
   RequestLog& log = *call.target.servable->request_log;
   if (!log.Sample()) return;
   log.Write({.call = call.logged_as,
@@ -43,7 +45,7 @@ void LogGrpc(const PreparedCall& call, std::span<const std::byte> body, const st
              .answered = AnsweredSpec(*call.target.servable, call.target.signature)});
 }
 
-void LogRest(const PreparedCall& call, const sched::CallResult& result) {
+void LogAsMessages(const PreparedCall& call, const sched::CallResult& result) {
   RequestLog& log = *call.target.servable->request_log;
   if (!log.Sample()) return;
   absl::StatusOr<PreparedCall::Messages> messages = call.messages(call, result);
@@ -76,7 +78,10 @@ Submission MakeSubmission(const std::shared_ptr<Exchange>& exchange,
 void AnswerRest(Exchange& exchange, const PreparedCall& call, bool cors,
                 const sched::CallResult& result, absl::StatusOr<std::string> body) {
   if (!body.ok()) return ReplyJsonError(exchange, body.status(), cors, result.retry_after);
-  LogRest(call, result);
+  LogAsMessages(call, result);
+  if (call.json_bytes != nullptr && call.json_bytes->has_value()) {
+    return ReplyBinary(exchange, *std::move(body), **call.json_bytes, cors);
+  }
   ReplyJson(exchange, *std::move(body), cors);
 }
 
@@ -113,6 +118,27 @@ absl::Time RestDeadline(const LoopContext& context, absl::Time arrived) {
   return arrived + (limit > 0 ? absl::Milliseconds(limit) : limits::kDeadlineDefault);
 }
 
+std::vector<tensor::NamedTensor> NameOutputs(const PreparedCall& call,
+                                             const sched::CallResult& result) {
+  std::vector<tensor::NamedTensor> named;
+  named.reserve(call.bound.outputs.size());
+  for (const int index : call.bound.outputs) {
+    const auto i = static_cast<size_t>(index);
+    named.push_back({call.target.definition().outputs[i].name, result.outputs[i]});
+  }
+  return named;
+}
+
+absl::StatusOr<PreparedCall::Messages> PredictMessages(const PreparedCall& call,
+                                                       const sched::CallResult& result) {
+  const tensor::ModelSpec spec = AnsweredSpec(*call.target.servable, call.target.signature);
+  PreparedCall::Messages messages;
+  ASSIGN_OR_RETURN(messages.request, wire::EncodePredictRequest(spec, call.request->inputs));
+  ASSIGN_OR_RETURN(messages.response, wire::EncodePredictResponse(spec, NameOutputs(call, result),
+                                                                  /*as_tensor_content=*/true));
+  return messages;
+}
+
 void RunGrpcCall(std::shared_ptr<Exchange> exchange, const GrpcHead& head,
                  absl::StatusOr<PreparedCall> prepared) {
   if (!prepared.ok()) {
@@ -126,7 +152,11 @@ void RunGrpcCall(std::shared_ptr<Exchange> exchange, const GrpcHead& head,
   submission.call.retry = head.previous_attempts > 0;
   submission.done = [exchange, call](const sched::CallResult& result) {
     absl::StatusOr<std::string> body = BodyOf(*call, result);
-    if (body.ok()) LogGrpc(*call, exchange->body(), *body);
+    if (body.ok() && call->messages) {
+      LogAsMessages(*call, result);
+    } else if (body.ok()) {
+      LogMessage(*call, exchange->body(), *body);
+    }
     ReplyGrpc(*exchange, body.status(), body.ok() ? *std::move(body) : std::string(),
               result.retry_after);
   };

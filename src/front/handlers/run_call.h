@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct PreparedCall {
   absl::AnyInvocable<absl::StatusOr<std::string>(const PreparedCall&, const sched::CallResult&)
                          const>
       encode;
+  // REST: `encode` notes here behind how many bytes of JSON text binary tensors follow, if any do.
+  std::shared_ptr<std::optional<size_t>> json_bytes = {};
 
   // For the request log: the kind of call, and, where the client's messages were not these, what it
   // and its answer are as serialized messages.
@@ -49,6 +52,14 @@ tensor::ModelSpec AnsweredSpec(const Servable& servable, int signature);
 
 // When a REST call must be answered that began to arrive then.
 absl::Time RestDeadline(const LoopContext& context, absl::Time arrived);
+
+// The outputs that the call asked for, by their names in the signature.
+std::vector<tensor::NamedTensor> NameOutputs(const PreparedCall& call,
+                                             const sched::CallResult& result);
+
+// A call and its answer as Predict's messages, for PreparedCall::messages.
+absl::StatusOr<PreparedCall::Messages> PredictMessages(const PreparedCall& call,
+                                                       const sched::CallResult& result);
 
 // Answers the exchange exactly once, now or when the model has run.
 // Lifetime: `context` outlives every exchange of its loop.

@@ -222,6 +222,7 @@ void Http1Session::NewCall() {
   call_ = std::make_shared<Call>(edge(), this);
   call_->mutable_head()->arrived = since_;
   call_->mutable_head()->peer = link_->peer();
+  call_->mutable_head()->grpc_port = edge().grpc;
   framing_ = {.keep_alive = false};
   body_ended_ = false;
 }

@@ -1,0 +1,268 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "front/handlers/oip_models.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "front/handlers/authorize.h"
+#include "front/handlers/lookup.h"
+#include "front/handlers/oip.h"
+#include "front/handlers/probes.h"
+#include "front/handlers/reply.h"
+#include "wire/chars.h"
+#include "wire/oip/cold.h"
+
+namespace tensord::front {
+namespace {
+
+bool Cors(const LoopContext& context) {
+  return context.server->options->rest_api_enable_cors_support;
+}
+
+void Reply(Exchange& exchange, absl::StatusOr<std::string> message) {
+  if (message.ok()) return ReplyGrpc(exchange, absl::OkStatus(), *std::move(message));
+  ReplyGrpc(exchange, message.status(), {}, RetryAfterOf(message.status(), {}));
+}
+
+void ReplyRest(const LoopContext& context, Exchange& exchange, absl::StatusOr<std::string> body) {
+  if (body.ok()) return ReplyJson(exchange, *std::move(body), Cors(context));
+  ReplyJsonError(exchange, body.status(), Cors(context), RetryAfterOf(body.status(), {}));
+}
+
+// Over REST, the status alone tells it; KServe's clients read the body of a good one.
+void ReplyFlag(const LoopContext& context, Exchange& exchange, bool value, std::string body,
+               std::string_view otherwise) {
+  if (value) return ReplyJson(exchange, std::move(body), Cors(context));
+  ReplyJsonError(exchange, 400, otherwise, Cors(context));
+}
+
+bool ModelReady(const LoopContext& context, const tensor::ModelSpec& spec) {
+  if (context.server->draining.load(std::memory_order_relaxed)) return false;
+  const models::VersionSpec wanted{.model = spec.name, .version = spec.version, .label = {}};
+  return context.snapshot->Find(wanted, context.loop->Now()).ok();
+}
+
+std::vector<int64_t> ServedVersions(const LoopContext& context, const std::string& model) {
+  std::vector<int64_t> versions;
+  const auto at = context.snapshot->models.find(model);
+  if (at == context.snapshot->models.end()) return versions;
+  for (const models::VersionEntry& version : at->second->versions) {
+    if (version.state == models::State::kAvailable) versions.push_back(version.number);
+  }
+  std::sort(versions.begin(), versions.end());
+  return versions;
+}
+
+tensor::ModelSpec SpecOf(const wire::OipRoute& route) {
+  return {.name = route.model, .version = route.version, .version_label = {}, .signature_name = {}};
+}
+
+using Printer = std::string (*)(const wire::OipModel&);
+
+absl::StatusOr<std::string> Metadata(const LoopContext& context, Exchange& exchange,
+                                     const tensor::ModelSpec& spec, Printer print) {
+  exchange.trace().model = spec.name;
+  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kRead, spec.name));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Servable> servable,
+                   FindServable(context, spec, exchange.trace()));
+  const int signature = DefaultOipSignature(servable->signatures);
+  return print({.name = servable->model,
+                .versions = ServedVersions(context, servable->model),
+                .signature = signature < 0
+                                 ? nullptr
+                                 : &servable->signatures[static_cast<size_t>(signature)]});
+}
+
+std::string_view IndexState(const models::VersionEntry& version) {
+  switch (version.state) {
+    case models::State::kAvailable:
+      return "READY";
+    case models::State::kStart:
+    case models::State::kLoading:
+      return "LOADING";
+    case models::State::kUnloading:
+      return "UNLOADING";
+    case models::State::kEnd:
+      break;
+  }
+  return "UNAVAILABLE";
+}
+
+std::vector<wire::OipIndexEntry> Index(const LoopContext& context, bool ready_only) {
+  std::vector<wire::OipIndexEntry> entries;
+  for (const auto& [name, model] : context.snapshot->models) {
+    for (const models::VersionEntry& version : model->versions) {
+      const bool ready = version.state == models::State::kAvailable;
+      if (ready_only && !ready) continue;
+      entries.push_back({.name = name,
+                         .version = version.number,
+                         .ready = ready,
+                         .state = std::string(IndexState(version)),
+                         .reason = std::string(base::Message(version.status))});
+    }
+    if (model->versions.empty() && !ready_only) {
+      entries.push_back({.name = name,
+                         .state = "UNAVAILABLE",
+                         .reason = std::string(base::Message(model->source))});
+    }
+  }
+  return entries;
+}
+
+absl::StatusOr<std::string> IndexMessage(const LoopContext& context, Exchange& exchange,
+                                         std::span<const std::byte> message) {
+  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kManage, {}));
+  ASSIGN_OR_RETURN(const bool ready, wire::ParseOipIndexRequest(wire::Chars(message)));
+  return wire::EncodeOipIndex(Index(context, ready));
+}
+
+absl::StatusOr<std::string> IndexBody(const LoopContext& context, Exchange& exchange) {
+  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kManage, {}));
+  ASSIGN_OR_RETURN(const bool ready, wire::ReadOipIndexBody(wire::Chars(exchange.body())));
+  return wire::PrintOipIndex(Index(context, ready));
+}
+
+enum class Change : uint8_t { kLoad, kUnload };
+
+// `reply` gets the outcome on the exchange's loop.
+void ChangeModel(const LoopContext& context, const std::shared_ptr<Exchange>& exchange,
+                 Change change, absl::StatusOr<std::string> model, absl::Time deadline,
+                 std::function<void(absl::Status)> reply) {
+  if (!model.ok()) return reply(model.status());
+  exchange->trace().model = *model;
+  const absl::Status allowed = Authorize(exchange->head(), Operation::kManage, *model);
+  if (!allowed.ok()) return reply(allowed);
+  context.server->set_loaded(*std::move(model), change == Change::kLoad, deadline, *context.loop,
+                             std::move(reply));
+}
+
+void ChangeGrpc(const LoopContext& context, std::shared_ptr<Exchange> exchange,
+                const GrpcHead& head, Change change, std::span<const std::byte> message) {
+  absl::StatusOr<std::string> model = wire::ParseOipRepositoryRequest(
+      wire::Chars(message), /*may_have_parameters=*/change == Change::kUnload);
+  ChangeModel(context, exchange, change, std::move(model), head.deadline,
+              [exchange](const absl::Status& status) {
+                ReplyGrpc(*exchange, status, {}, RetryAfterOf(status, {}));
+              });
+}
+
+void ChangeRest(const LoopContext& context, std::shared_ptr<Exchange> exchange, Change change,
+                const std::string& name) {
+  absl::StatusOr<std::string> model = name;
+  if (change == Change::kLoad) {
+    const absl::Status body = wire::CheckOipLoadBody(wire::Chars(exchange->body()));
+    if (!body.ok()) model = body;
+  }
+  ChangeModel(context, exchange, change, std::move(model), absl::InfiniteFuture(),
+              [exchange, &context](const absl::Status& status) {
+                ReplyRest(context, *exchange,
+                          status.ok() ? "{}" : absl::StatusOr<std::string>(status));
+              });
+}
+
+wire::OipServer ThisServer() { return {.version = TENSORD_VERSION}; }
+
+// The probes, answered whatever the models do.
+void ProbeRest(const LoopContext& context, Exchange& exchange, const wire::OipRoute& route) {
+  const absl::Status allowed = Authorize(exchange.head(), Operation::kProbe, route.model);
+  if (!allowed.ok()) return ReplyJsonError(exchange, allowed, Cors(context));
+  switch (route.kind) {
+    case wire::OipKind::kReady:
+      return ReplyFlag(context, exchange, context.ready(), R"({"ready":true})",
+                       "the server is not ready; GET /readyz says why");
+    case wire::OipKind::kModelReady:
+      return ReplyFlag(context, exchange, ModelReady(context, SpecOf(route)),
+                       wire::PrintOipModelReady(route.model),
+                       base::Cat("model \"", route.model, "\" is not ready; GET /readyz says why"));
+    default:
+      return ReplyFlag(context, exchange, true, R"({"live":true})", {});
+  }
+}
+
+}  // namespace
+
+void OipLiveGrpc(LoopContext&, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+                 std::span<const std::byte>) {
+  ReplyGrpc(*exchange, absl::OkStatus(), wire::EncodeOipFlag(true));
+}
+
+void OipReadyGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+                  std::span<const std::byte>) {
+  ReplyGrpc(*exchange, absl::OkStatus(), wire::EncodeOipFlag(context.ready()));
+}
+
+void OipModelReadyGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+                       std::span<const std::byte> message) {
+  const absl::StatusOr<tensor::ModelSpec> spec = wire::ParseOipModelRequest(wire::Chars(message));
+  if (!spec.ok()) return ReplyGrpc(*exchange, spec.status());
+  ReplyGrpc(*exchange, absl::OkStatus(), wire::EncodeOipFlag(ModelReady(context, *spec)));
+}
+
+void OipServerGrpc(LoopContext&, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+                   std::span<const std::byte>) {
+  const absl::Status allowed = Authorize(exchange->head(), Operation::kRead, {});
+  ReplyGrpc(*exchange, allowed, allowed.ok() ? wire::EncodeOipServer(ThisServer()) : "");
+}
+
+void OipModelGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+                  std::span<const std::byte> message) {
+  const absl::StatusOr<tensor::ModelSpec> spec = wire::ParseOipModelRequest(wire::Chars(message));
+  Reply(*exchange, spec.ok() ? Metadata(context, *exchange, *spec, wire::EncodeOipModel)
+                             : absl::StatusOr<std::string>(spec.status()));
+}
+
+void OipIndexGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+                  std::span<const std::byte> message) {
+  Reply(*exchange, IndexMessage(context, *exchange, message));
+}
+
+void OipLoadGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
+                 std::span<const std::byte> message) {
+  ChangeGrpc(context, std::move(exchange), head, Change::kLoad, message);
+}
+
+void OipUnloadGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
+                   std::span<const std::byte> message) {
+  ChangeGrpc(context, std::move(exchange), head, Change::kUnload, message);
+}
+
+void OipRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
+             const wire::OipRoute& route) {
+  switch (route.kind) {
+    case wire::OipKind::kInfer:
+      return OipInferRest(context, std::move(exchange), route);
+    case wire::OipKind::kLive:
+    case wire::OipKind::kReady:
+    case wire::OipKind::kModelReady:
+      return ProbeRest(context, *exchange, route);
+    case wire::OipKind::kServer: {
+      const absl::Status allowed = Authorize(exchange->head(), Operation::kRead, {});
+      if (!allowed.ok()) return ReplyRest(context, *exchange, allowed);
+      return ReplyRest(context, *exchange, wire::PrintOipServer(ThisServer()));
+    }
+    case wire::OipKind::kModel:
+      return ReplyRest(context, *exchange,
+                       Metadata(context, *exchange, SpecOf(route), wire::PrintOipModel));
+    case wire::OipKind::kIndex:
+      return ReplyRest(context, *exchange, IndexBody(context, *exchange));
+    case wire::OipKind::kLoad:
+      return ChangeRest(context, std::move(exchange), Change::kLoad, route.model);
+    case wire::OipKind::kUnload:
+      return ChangeRest(context, std::move(exchange), Change::kUnload, route.model);
+    case wire::OipKind::kPreflight:
+      return Preflight(*exchange, Cors(context));
+    case wire::OipKind::kBad:
+    case wire::OipKind::kOutside:
+      return ReplyJsonError(*exchange, route.http_status, base::Message(route.error),
+                            Cors(context));
+  }
+}
+
+}  // namespace tensord::front

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "wire/oip/route.h"
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/ascii.h"
+#include "base/status_macros.h"
+#include "base/text.h"
+#include "wire/oip/request.h"
+
+namespace tensord::wire {
+namespace {
+
+using Segments = std::span<const std::string_view>;
+
+std::vector<std::string_view> Split(std::string_view path) {
+  std::vector<std::string_view> segments;
+  while (!path.empty()) {
+    path.remove_prefix(1);  // The slash.
+    const size_t slash = std::min(path.find('/'), path.size());
+    segments.push_back(path.substr(0, slash));
+    path.remove_prefix(slash);
+  }
+  return segments;
+}
+
+// What is not a percent sign and two hex digits stays.
+std::string PercentDecode(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool encoded = text[i] == '%' && i + 2 < text.size() &&
+                         base::HexDigit(text[i + 1]) >= 0 && base::HexDigit(text[i + 2]) >= 0;
+    if (!encoded) {
+      out.push_back(text[i]);
+      continue;
+    }
+    out.push_back(
+        static_cast<char>(base::HexDigit(text[i + 1]) * 16 + base::HexDigit(text[i + 2])));
+    i += 2;
+  }
+  return out;
+}
+
+OipRoute Refuse(int http_status, absl::Status error) {
+  return {.kind = OipKind::kBad, .error = std::move(error), .http_status = http_status};
+}
+
+OipRoute NotFound(std::string_view path) {
+  return Refuse(
+      404, absl::NotFoundError(base::Cat("nothing is served at ", path,
+                                         "; models are under /v2/models/NAME, see docs/oip.md")));
+}
+
+// models/NAME[/versions/V][/ready|/infer], without "models".
+OipRoute ModelRoute(Segments segments, std::string_view path) {
+  if (segments.empty() || segments[0].empty()) return NotFound(path);
+  OipRoute route{.kind = OipKind::kModel, .model = PercentDecode(segments[0])};
+  segments = segments.subspan(1);
+  if (segments.size() >= 2 && segments[0] == "versions") {
+    if (segments[1].empty()) return NotFound(path);
+    const auto version = ParseOipVersion(segments[1]);
+    if (!version.ok()) return Refuse(400, version.status());
+    route.version = *version;
+    segments = segments.subspan(2);
+  }
+  if (segments.empty()) return route;
+  if (segments.size() > 1) return NotFound(path);
+  if (segments[0] == "ready") {
+    route.kind = OipKind::kModelReady;
+  } else if (segments[0] == "infer") {
+    route.kind = OipKind::kInfer;
+  } else {
+    return NotFound(path);
+  }
+  return route;
+}
+
+// repository/index and repository/models/NAME/(load|unload), without "repository".
+OipRoute RepositoryRoute(Segments segments, std::string_view path) {
+  if (segments.size() == 1 && segments[0] == "index") return {.kind = OipKind::kIndex};
+  if (segments.size() != 3 || segments[0] != "models" || segments[1].empty()) {
+    return NotFound(path);
+  }
+  if (segments[2] != "load" && segments[2] != "unload") return NotFound(path);
+  return {.kind = segments[2] == "load" ? OipKind::kLoad : OipKind::kUnload,
+          .model = PercentDecode(segments[1])};
+}
+
+OipRoute PathRoute(Segments segments, std::string_view path) {
+  if (segments.empty() || (segments.size() == 1 && segments[0].empty())) {
+    return {.kind = OipKind::kServer};
+  }
+  if (segments[0] == "health" && segments.size() == 2) {
+    if (segments[1] == "live") return {.kind = OipKind::kLive};
+    if (segments[1] == "ready") return {.kind = OipKind::kReady};
+  }
+  if (segments[0] == "models") return ModelRoute(segments.subspan(1), path);
+  if (segments[0] == "repository") return RepositoryRoute(segments.subspan(1), path);
+  return NotFound(path);
+}
+
+std::string_view MethodOf(OipKind kind) {
+  switch (kind) {
+    case OipKind::kInfer:
+    case OipKind::kIndex:
+    case OipKind::kLoad:
+    case OipKind::kUnload:
+      return "POST";
+    default:
+      return "GET";
+  }
+}
+
+}  // namespace
+
+OipRoute ParseOipRoute(std::string_view method, std::string_view target) {
+  constexpr std::string_view kRoot = "/v2";
+  const std::string_view path = target.substr(0, target.find('?'));
+  if (!path.starts_with(kRoot)) return {};
+  const std::string_view rest = path.substr(kRoot.size());
+  if (!rest.empty() && rest.front() != '/') return {};
+  if (method == "OPTIONS") return {.kind = OipKind::kPreflight};
+  OipRoute route = PathRoute(Split(rest), path);
+  if (route.kind == OipKind::kBad || method == MethodOf(route.kind)) return route;
+  return Refuse(405, absl::InvalidArgumentError(
+                         base::Cat(path, " takes ", MethodOf(route.kind), ", not ", method)));
+}
+
+}  // namespace tensord::wire
