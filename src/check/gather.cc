@@ -46,10 +46,16 @@ void GatherListeners(const config::ServerOptions& options, Report* report) {
   if (!options.grpc_socket_path.empty()) {
     report->listeners.push_back(base::Cat("gRPC on the UNIX socket ", options.grpc_socket_path));
   }
-  if (options.port == 0 && options.rest_api_port == 0) return;
+  if (!options.admin_socket_path.empty()) {
+    report->listeners.push_back(
+        base::Cat("admin calls on the UNIX socket ", options.admin_socket_path));
+  }
+  if (options.port == 0 && options.rest_api_port == 0 && options.admin_port == 0) return;
   // Not the UNIX socket: trying would make its file.
   const auto opened = supervisor::Listeners::Open({.grpc_port = options.port,
                                                    .rest_port = options.rest_api_port,
+                                                   .admin_port = options.admin_port,
+                                                   .admin_address = options.admin_bind_address,
                                                    .bind_address = options.bind_address,
                                                    .listen = false});
   if (opened.ok()) {

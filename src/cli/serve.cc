@@ -106,6 +106,9 @@ absl::StatusOr<int> Run(Style style, config::CommandLine* line) {
                    supervisor::Listeners::Open({.grpc_port = options.port,
                                                 .rest_port = options.rest_api_port,
                                                 .unix_path = options.grpc_socket_path,
+                                                .admin_port = options.admin_port,
+                                                .admin_address = options.admin_bind_address,
+                                                .admin_unix_path = options.admin_socket_path,
                                                 .bind_address = options.bind_address,
                                                 .loops = loops,
                                                 .listen = style == Style::kServe}));

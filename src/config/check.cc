@@ -56,6 +56,7 @@ absl::Status CheckRanges(const ServerOptions& options) {
   const Range ranges[] = {
       {"port", options.port, 0, 65535},
       {"rest_api_port", options.rest_api_port, 0, 65535},
+      {"admin_port", options.admin_port, 0, 65535},
       {"max_num_load_retries", options.max_num_load_retries, 0, kAny},
       {"tensorflow_session_parallelism", options.tensorflow_session_parallelism, 0, kThreadsMax},
       {"tensorflow_intra_op_parallelism", options.tensorflow_intra_op_parallelism, 0, kThreadsMax},
@@ -110,6 +111,27 @@ absl::Status CheckNetwork(Style style, ServerOptions* options, std::vector<std::
   return absl::OkStatus();
 }
 
+// An admin listener that others reach must be able to tell who calls.
+absl::Status CheckAdmin(const ServerOptions& options) {
+  if (options.admin_port == 0) return absl::OkStatus();
+  if (!IsAddress(options.admin_bind_address)) {
+    return absl::InvalidArgumentError(
+        base::Cat("--admin_bind_address takes an IPv4 or IPv6 address such as 127.0.0.1, not \"",
+                  options.admin_bind_address, "\""));
+  }
+  if (options.admin_port == options.port || options.admin_port == options.rest_api_port) {
+    return absl::InvalidArgumentError(
+        base::Cat("--admin_port=", options.admin_port, " is the port of other calls, too"));
+  }
+  const bool knows_callers =
+      !options.access_rules_file.empty() || !options.tls_client_ca_file.empty();
+  if (IsLoopback(options.admin_bind_address) || knows_callers) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      base::Cat("--admin_bind_address=", options.admin_bind_address,
+                " is reached from elsewhere, so its callers need a token or a client certificate: "
+                "give --access_rules_file or --tls_client_ca_file, or leave it at 127.0.0.1"));
+}
+
 void WarnAboutIgnoredModel(const ServerOptions& options, std::vector<std::string>* warnings) {
   if (options.model_config_file.empty() || options.model_base_path.empty()) return;
   warnings->push_back(
@@ -118,11 +140,23 @@ void WarnAboutIgnoredModel(const ServerOptions& options, std::vector<std::string
 
 }  // namespace
 
+bool IsLoopback(const std::string& address) {
+  in_addr v4{};
+  in6_addr v6{};
+  if (inet_pton(AF_INET, address.c_str(), &v4) == 1) return ntohl(v4.s_addr) >> 24 == 127;
+  return inet_pton(AF_INET6, address.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+bool HasAdminListener(const ServerOptions& options) {
+  return options.admin_port != 0 || !options.admin_socket_path.empty();
+}
+
 absl::Status CheckOptions(Style style, ServerOptions* options, std::vector<std::string>* warnings) {
   RETURN_IF_ERROR(CheckAsTheOriginal(*options));
   RETURN_IF_ERROR(CheckRefused(*options));
   RETURN_IF_ERROR(CheckRanges(*options));
   RETURN_IF_ERROR(CheckNetwork(style, options, warnings));
+  RETURN_IF_ERROR(CheckAdmin(*options));
   WarnAboutIgnoredModel(*options, warnings);
   return absl::OkStatus();
 }

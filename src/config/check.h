@@ -19,4 +19,10 @@ enum class Style { kServe, kOriginal };
 // on without one (REST on gRPC's port), and then appends a warning.
 absl::Status CheckOptions(Style style, ServerOptions* options, std::vector<std::string>* warnings);
 
+// Whether only programs of this machine reach that address.
+bool IsLoopback(const std::string& address);
+
+// Whether admin calls have a listener of their own.
+bool HasAdminListener(const ServerOptions& options);
+
 }  // namespace tensord::config

@@ -113,5 +113,20 @@ TEST(CheckOptions, WarnsAboutOptionsThatOthersMakeUseless) {
               ElementsAre(HasSubstr("--model_base_path and --model_name have no effect")));
 }
 
+TEST(CheckOptions, AnAdminListenerThatOthersReachMustKnowItsCallers) {
+  EXPECT_TRUE(Check({"--admin_port=8502"}).status.ok());
+  EXPECT_TRUE(Check({"--admin_port=8502", "--admin_bind_address=127.9.9.9"}).status.ok());
+  EXPECT_TRUE(Check({"--admin_port=8502", "--admin_bind_address=::1"}).status.ok());
+  const char* const outside = "--admin_bind_address=0.0.0.0";
+  EXPECT_THAT(base::Message(Check({"--admin_port=8502", outside}).status),
+              HasSubstr("its callers need a token or a client certificate"));
+  EXPECT_TRUE(Check({"--admin_port=8502", outside, "--access_rules_file=f"}).status.ok());
+  EXPECT_TRUE(Check({"--admin_port=8502", outside, "--tls_client_ca_file=f"}).status.ok());
+  EXPECT_THAT(base::Message(Check({"--admin_port=8500"}).status),
+              HasSubstr("is the port of other calls, too"));
+  EXPECT_THAT(base::Message(Check({"--admin_port=8502", "--admin_bind_address=here"}).status),
+              HasSubstr("takes an IPv4 or IPv6 address"));
+}
+
 }  // namespace
 }  // namespace tensord::config

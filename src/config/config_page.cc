@@ -39,6 +39,7 @@ in front of a command line finds all mistakes in it and its files, and starts no
 | `batching_parameters_file` | `tensorflow.serving.BatchingParameters` | at the start |
 | `tensorflow_session_config_file` | `tensorflow.ConfigProto` of TensorFlow 2.21, all fields | at the start |
 | `monitoring_config_file` | `tensorflow.serving.MonitoringConfig` | at the start |
+| `access_rules_file` | `tensord.AccessRules` ([access.md](access.md)) | at the start, on SIGHUP, every 10 seconds |
 | (`batching_params.pbtxt` of a version) | `tensorflow.serving.BatchingParameters` | when the version loads |
 
 `batching_parameters_file`: every parameter is optional, and without one tensord decides.

@@ -52,6 +52,18 @@ constexpr Option kOptions[] = {
      "models run in sandboxed workers, which no profiler session reaches"},
     {"enable_serialization_as_tensor_content", kNetwork, &S::enable_serialization_as_tensor_content,
      kOriginal, kWorks, "Answer Predict with tensor_content instead of typed value fields"},
+    {"admin_port", kNetwork, &S::admin_port, kOurs, kWorks,
+     "TCP port for admin calls (reload, load, unload, the repository's index), gRPC and REST; with "
+     "it or --admin_socket_path the other ports take none; 0 turns it off"},
+    {"admin_bind_address", kNetwork, &S::admin_bind_address, kOurs, kWorks,
+     "IPv4 or IPv6 address that --admin_port listens on; where it is no loopback address, callers "
+     "need a token (--access_rules_file) or a client certificate (--tls_client_ca_file)"},
+    {"admin_socket_path", kNetwork, &S::admin_socket_path, kOurs, kWorks,
+     "UNIX socket for admin calls, gRPC and REST"},
+    {"access_rules_file", kNetwork, &S::access_rules_file, kOurs, kWorks,
+     "Text-format tensord.AccessRules: who may run, read and manage which models, by token or "
+     "client "
+     "certificate; read again when it changes; without it all is open, as with the original"},
     {"use_alts_credentials", kNetwork, &S::use_alts_credentials, kOriginal, kRefused,
      "Use Google ALTS for gRPC", "ALTS is not supported, and a port without it would be open"},
     {"ssl_config_file", kNetwork, &S::ssl_config_file, kOriginal, kWorks,

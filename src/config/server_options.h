@@ -23,7 +23,11 @@ struct ServerOptions {
   int32_t rest_api_num_threads = 0;        // Not used.
   int32_t rest_api_timeout_in_ms = 30000;  // Of each REST call; <= 0 means none.
   bool rest_api_enable_cors_support = false;
-  std::string oip_json_non_finite = "error";  // error | null
+  std::string oip_json_non_finite = "error";     // error | null
+  int32_t admin_port = 0;                        // Admin calls on a port of their own; 0: none.
+  std::string admin_bind_address = "127.0.0.1";  // Of that port.
+  std::string admin_socket_path{};               // Admin calls on a UNIX socket.
+  std::string access_rules_file{};               // Text-format tensord.AccessRules.
   bool use_alts_credentials = false;
   std::string ssl_config_file{};
   std::string tls_certificate_file{};

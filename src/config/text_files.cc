@@ -7,6 +7,7 @@
 
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "config/access_rules.h"
 #include "config/text_proto.h"
 #include "config/tls_files.h"
 #include "tensord/model_settings.pb.h"
@@ -93,6 +94,30 @@ ModelSettings ToSettings(const tensord::ModelSettings& file) {
   return settings;
 }
 
+// What an access rules file cannot do as the server is started.
+void WarnAboutRules(const AccessRules& rules, const ServerOptions& options, const TlsPorts& tls,
+                    Warnings* warnings) {
+  bool tokens = false;
+  bool certificates = false;
+  for (const AccessRules::Identity& identity : rules.identities) {
+    tokens |= !identity.tokens.empty();
+    certificates |= !identity.certificate_names.empty();
+  }
+  const auto verifies = [](const std::optional<tls::Material>& port) {
+    return port.has_value() && port->verify_client;
+  };
+  if (certificates && !verifies(tls.grpc) && !verifies(tls.rest)) {
+    warnings->push_back(
+        "access rules: no port asks clients for certificates, so no certificate_name is ever seen; "
+        "--tls_client_ca_file makes both ports ask");
+  }
+  if (tokens && (!tls.grpc || (!tls.rest && options.rest_api_port != 0))) {
+    warnings->push_back(
+        "access rules: tokens travel in plain on a port without TLS, where others can read them "
+        "(--tls_certificate_file)");
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Monitoring> LoadMonitoring(const ServerOptions& options) {
@@ -133,6 +158,8 @@ absl::Status CheckFiles(const ServerOptions& options, Warnings* warnings) {
   RETURN_IF_ERROR(LoadMonitoring(options).status());
   ASSIGN_OR_RETURN(const TlsPorts tls, LoadTls(options));
   RETURN_IF_ERROR(CheckTls(tls));
+  ASSIGN_OR_RETURN(const std::optional<AccessRules> rules, LoadAccessRules(options));
+  if (rules.has_value() && warnings != nullptr) WarnAboutRules(*rules, options, tls, warnings);
   return LoadModelSettings(options).status();
 }
 

@@ -58,6 +58,7 @@ absl::StatusOr<TlsPorts> LoadTls(const ServerOptions& options) {
   TlsPorts ports;
   ASSIGN_OR_RETURN(ports.rest, ReadPemFiles(options));
   ports.grpc = ports.rest;
+  if (options.admin_port != 0) ports.admin = ports.rest;
   if (!options.ssl_config_file.empty()) {
     ASSIGN_OR_RETURN(ports.grpc, ReadSslConfig(options.ssl_config_file));
   }

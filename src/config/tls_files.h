@@ -17,6 +17,7 @@ namespace tensord::config {
 struct TlsPorts {
   std::optional<tls::Material> grpc = {};
   std::optional<tls::Material> rest = {};
+  std::optional<tls::Material> admin = {};  // As the PEM files say.
 
   bool operator==(const TlsPorts&) const = default;
 };

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/unique_fd.h"
 
@@ -21,6 +23,8 @@ struct IoResult {
     kWantWrite,  // Nothing moved; again when the descriptor is writable.
     kEnd,        // Reads only: the peer sends no more.
     kFailed,     // The connection is gone.
+    kPlainHttp,  // Reads of a TLS stream only: the client speaks HTTP without TLS. From now on the
+                 // stream carries plain bytes, to tell it so.
   };
   Kind kind = kDone;
   size_t bytes = 0;
@@ -37,6 +41,8 @@ class ByteStream {
   virtual int fd() const = 0;
   virtual IoResult Read(std::span<std::byte> into) = 0;
   virtual IoResult Write(std::span<const iovec> pieces) = 0;
+  // The names in the client's certificate; null when it has shown none. REQUIRES: a read was done.
+  virtual std::shared_ptr<const std::vector<std::string>> PeerNames() const { return nullptr; }
   // Tells the peer that nothing more comes. What was written before still arrives.
   virtual void ShutdownWrite() = 0;
   // Bytes that were already taken from the descriptor wait in the stream (TLS): the descriptor may

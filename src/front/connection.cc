@@ -33,6 +33,11 @@ constexpr std::string_view kNotHttp1 =
     "content-length: 95\r\n\r\n"
     "This port speaks gRPC (HTTP/2) only; send REST requests to the port of "
     "--rest_api_port instead.";
+constexpr std::string_view kNotTls =
+    "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n"
+    "content-length: 59\r\n\r\n"
+    "This port speaks TLS; send the request by https:// instead.";
+static_assert(kNotTls.size() - kNotTls.find("\r\n\r\n") - 4 == 59);
 static_assert(kNotHttp1.size() - kNotHttp1.find("\r\n\r\n") - 4 == 95);
 
 std::string_view Text(std::span<const std::byte> bytes) {
@@ -87,6 +92,7 @@ void Connection::ReadSome() {
     const IoResult result = stream_->Read(into);
     if (result.kind == IoResult::kEnd) return OnEnd();
     if (result.kind == IoResult::kFailed) return Abort();
+    if (result.kind == IoResult::kPlainHttp) return RefusePlain();
     if (result.kind != IoResult::kDone) {
       read_wants_write_ = result.kind == IoResult::kWantWrite;
       return UpdateEvents();
@@ -98,6 +104,12 @@ void Connection::ReadSome() {
     const bool enough = result.bytes < into.size() || total >= limits::kReadBytesPerTurn;
     if (enough && !stream_->HasBufferedInput()) return;
   }
+}
+
+void Connection::RefusePlain() {
+  backlog_.Append(kNotTls);
+  state_ = State::kFinishing;
+  WantTurn();
 }
 
 void Connection::TakeBytes(std::span<const std::byte> bytes) {
@@ -115,6 +127,7 @@ void Connection::ChooseProtocol(std::span<const std::byte> bytes) {
       kPreface.substr(0, compared) == std::string_view(first_bytes_).substr(0, compared);
   if (preface && compared < kPrefaceTells && protocols.http2) return;  // Not enough to tell.
   state_ = State::kOpen;
+  peer_names_ = stream_->PeerNames();
   const bool http1 = !preface && MayBeHttp1(first_bytes_);
   if (protocols.http2 && !http1) {
     session_ = MakeHttp2Session(this);  // It also tells what is neither that it is no HTTP/2.

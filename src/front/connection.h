@@ -62,6 +62,7 @@ class Connection final : public Link {
   // Link, for the session.
   const Edge& edge() const override { return owner_->edge(); }
   const std::string& peer() const override { return peer_; }
+  PeerNames peer_names() const override { return peer_names_; }
   void WantTurn() override;
   void Leaves(std::shared_ptr<Call> call) override;
   void SetReading(bool on) override;
@@ -83,6 +84,7 @@ class Connection final : public Link {
 
   void OnReady(uint32_t events);
   void ReadSome();
+  void RefusePlain();
   void TakeBytes(std::span<const std::byte> bytes);
   void ChooseProtocol(std::span<const std::byte> bytes);
   void OnEnd();
@@ -96,6 +98,7 @@ class Connection final : public Link {
   const std::string peer_;
 
   std::unique_ptr<ByteStream> stream_;
+  PeerNames peer_names_;              // Known once the first bytes have come.
   std::unique_ptr<Session> session_;  // Null while choosing.
   State state_ = State::kChoosing;
   std::string first_bytes_;                     // While choosing.

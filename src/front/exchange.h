@@ -23,6 +23,16 @@ namespace tensord::front {
 using Header = std::pair<std::string, std::string>;                // Name in lower case.
 using HeaderView = std::pair<std::string_view, std::string_view>;  // Name in lower case.
 
+// Which listener a request came in by.
+enum class Door : uint8_t {
+  kUsual,       // A port for everybody.
+  kAdminLocal,  // The admin listener, on a loopback address or a UNIX socket.
+  kAdmin,       // The admin listener, where others reach it.
+};
+
+// The names in a client's certificate.
+using PeerNames = std::shared_ptr<const std::vector<std::string>>;
+
 enum class Protocol : uint8_t { kHttp1, kHttp2 };
 
 // A request's line and fields, complete before its body. HTTP/2's :authority is called "host" here.
@@ -35,6 +45,8 @@ struct RequestHead {
   absl::Time arrived = {};  // Monotonic, of the first byte.
   std::string peer = {};    // "127.0.0.1:40312", "unix"; for logs.
   bool grpc_port = true;    // Whether the port takes gRPC calls.
+  Door door = Door::kUsual;
+  PeerNames peer_names = {};  // Null: the client has proved none.
 
   // The first value of that (lower-case) name.
   std::optional<std::string_view> Find(std::string_view name) const;

@@ -27,6 +27,7 @@ struct Edge {
   // For what compressed bodies become: a small budget, so that bombs cannot take the large one.
   base::ByteBudget* inflated_budget = nullptr;  // Null: `budget`.
   bool grpc = true;                             // Takes gRPC calls.
+  Door door = Door::kUsual;
   Http2Settings http2 = {};
 
   base::ByteBudget* ForInflated() const { return inflated_budget ? inflated_budget : budget; }
@@ -38,6 +39,7 @@ class Link {
   virtual ~Link() = default;
   virtual const Edge& edge() const = 0;
   virtual const std::string& peer() const = 0;
+  virtual PeerNames peer_names() const { return nullptr; }
   // A Turn at the end of this iteration; from inside Turn, of the next one.
   virtual void WantTurn() = 0;
   // All of this call's answer is in the output of this turn: its end is told when it is written.

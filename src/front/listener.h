@@ -26,6 +26,7 @@ struct ListenerOptions {
   base::ByteBudget* inflated_budget = nullptr;  // Null: the budget of all bodies.
   bool grpc = true;                             // Takes gRPC calls, where it takes HTTP/2.
   Http2Settings http2 = {};
+  Door door = Door::kUsual;
   const tls::CredentialsSlot* tls = nullptr;  // Null: plain bytes. Outlives the listener.
 };
 

@@ -3,6 +3,7 @@
 
 #include "front/tls_stream.h"
 
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -12,6 +13,8 @@
 #include <climits>
 #include <cstring>
 #include <utility>
+
+#include "tls/peer.h"
 
 namespace tensord::front {
 namespace {
@@ -27,6 +30,7 @@ class TlsStream final : public ByteStream {
   int fd() const override { return socket_.get(); }
 
   IoResult Read(std::span<std::byte> into) override {
+    if (plain_ != nullptr) return plain_->Read(into);
     ERR_clear_error();  // What other connections left behind would be taken for ours.
     const int n = SSL_read(session_.get(), into.data(),
                            static_cast<int>(std::min<size_t>(into.size(), INT_MAX)));
@@ -34,6 +38,7 @@ class TlsStream final : public ByteStream {
   }
 
   IoResult Write(std::span<const iovec> pieces) override {
+    if (plain_ != nullptr) return plain_->Write(pieces);
     // OpenSSL wants a blocked write to be tried again with the same bytes in front and no fewer:
     // whoever calls keeps what was not taken, in order, and gathering it again gives that.
     std::array<char, kRecordBytesMax> gathered;
@@ -44,6 +49,7 @@ class TlsStream final : public ByteStream {
   }
 
   void ShutdownWrite() override {
+    if (plain_ != nullptr) return plain_->ShutdownWrite();
     ERR_clear_error();
     // Before the handshake is over there is nobody to say goodbye to.
     if (SSL_is_init_finished(session_.get()) == 1) SSL_shutdown(session_.get());
@@ -51,7 +57,15 @@ class TlsStream final : public ByteStream {
     shutdown(socket_.get(), SHUT_WR);
   }
 
-  bool HasBufferedInput() const override { return SSL_has_pending(session_.get()) == 1; }
+  bool HasBufferedInput() const override {
+    return plain_ == nullptr && SSL_has_pending(session_.get()) == 1;
+  }
+
+  std::shared_ptr<const std::vector<std::string>> PeerNames() const override {
+    std::vector<std::string> names = tls::PeerNames(session_.get());
+    if (names.empty()) return nullptr;
+    return std::make_shared<const std::vector<std::string>>(std::move(names));
+  }
 
  private:
   struct Freer {
@@ -82,13 +96,24 @@ class TlsStream final : public ByteStream {
       case SSL_ERROR_ZERO_RETURN:
         return {.kind = IoResult::kEnd};
       default:
+        // OpenSSL knows the first bytes of an HTTP request.
+        if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_HTTP_REQUEST) return SpeakPlain();
         ERR_clear_error();
         return {.kind = IoResult::kFailed};
     }
   }
 
+  IoResult SpeakPlain() {
+    ERR_clear_error();
+    base::UniqueFd copy(fcntl(socket_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!copy.valid()) return {.kind = IoResult::kFailed};
+    plain_ = MakePlainStream(std::move(copy));
+    return {.kind = IoResult::kPlainHttp};
+  }
+
   const base::UniqueFd socket_;
   const std::unique_ptr<SSL, Freer> session_;  // Goes before the socket.
+  std::unique_ptr<ByteStream> plain_;          // The client turned out to speak no TLS.
 };
 
 }  // namespace

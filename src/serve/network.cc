@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "config/channel_arguments.h"
+#include "config/check.h"
 #include "obs/log.h"
 #include "serve/descriptors.h"
 
@@ -25,7 +26,10 @@ namespace {
 size_t CountListeners(const supervisor::FrontSockets& sockets) {
   size_t count = 0;
   for (const supervisor::LoopSockets& loop : sockets.loops) {
-    for (const int fd : {loop.grpc_fd, loop.rest_fd, loop.unix_fd}) count += fd >= 0 ? 1 : 0;
+    for (const int fd :
+         {loop.grpc_fd, loop.rest_fd, loop.unix_fd, loop.admin_fd, loop.admin_unix_fd}) {
+      count += fd >= 0 ? 1 : 0;
+    }
   }
   return count;
 }
@@ -78,6 +82,8 @@ void Network::Open(const supervisor::FrontSockets& sockets, const config::Server
   const auto arguments = config::ParseChannelArguments(options.grpc_channel_arguments, nullptr);
   if (!arguments.ok()) return done(arguments.status());
   grpc_ = SettingsOf(*arguments);
+  admin_door_ = config::IsLoopback(options.admin_bind_address) ? front::Door::kAdminLocal
+                                                               : front::Door::kAdmin;
   const DescriptorLimit files = RaiseDescriptorLimit();
   connections_max_ = ConnectionsMax(files.now, CountListeners(sockets));
   obs::Info("open files: at most {} (the limit was {}); connections: at most {} a listening socket",
@@ -99,16 +105,21 @@ void Network::Open(const supervisor::FrontSockets& sockets, const config::Server
 }
 
 absl::Status Network::OpenLoop(int loop, const supervisor::LoopSockets& sockets, bool shared_port) {
+  constexpr front::Protocols kBoth = {.http1 = true, .http2 = true};
+  constexpr front::Protocols kHttp2 = {.http1 = false, .http2 = true};
   RETURN_IF_ERROR(
-      OpenOne(loop, sockets.grpc_fd, {.http1 = shared_port, .http2 = true}, grpc_, tls_->grpc()));
+      OpenOne(loop, sockets.grpc_fd,
+              {.protocols = shared_port ? kBoth : kHttp2, .grpc = true, .tls = tls_->grpc()}));
+  RETURN_IF_ERROR(OpenOne(loop, sockets.rest_fd, {.protocols = kBoth, .tls = tls_->rest()}));
+  RETURN_IF_ERROR(OpenOne(loop, sockets.unix_fd, {.protocols = kHttp2, .grpc = true}));
   RETURN_IF_ERROR(
-      OpenOne(loop, sockets.rest_fd, {.http1 = true, .http2 = true}, std::nullopt, tls_->rest()));
-  return OpenOne(loop, sockets.unix_fd, {.http1 = false, .http2 = true}, grpc_, nullptr);
+      OpenOne(loop, sockets.admin_fd,
+              {.protocols = kBoth, .grpc = true, .door = admin_door_, .tls = tls_->admin()}));
+  return OpenOne(loop, sockets.admin_unix_fd,
+                 {.protocols = kBoth, .grpc = true, .door = front::Door::kAdminLocal});
 }
 
-absl::Status Network::OpenOne(int loop, int fd, front::Protocols protocols,
-                              const std::optional<front::Http2Settings>& grpc,
-                              const tls::CredentialsSlot* tls) {
+absl::Status Network::OpenOne(int loop, int fd, const Way& way) {
   if (fd < 0) return absl::OkStatus();
   if (listen(fd, SOMAXCONN) != 0) {
     return absl::InternalError(base::Cat("listen: ", std::strerror(errno)));
@@ -117,11 +128,12 @@ absl::Status Network::OpenOne(int loop, int fd, front::Protocols protocols,
   base::UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   PerLoop& own = per_loop_[static_cast<size_t>(loop)];
   front::ListenerOptions options;
-  options.protocols = protocols;
+  options.protocols = way.protocols;
   options.connections_max = connections_max_;
-  options.grpc = grpc.has_value();
-  options.http2 = grpc.value_or(front::Http2Settings());
-  options.tls = tls;
+  options.grpc = way.grpc;
+  if (way.grpc) options.http2 = grpc_;
+  options.door = way.door;
+  options.tls = way.tls;
   options.inflated_budget = &inflated_budget_;
   ASSIGN_OR_RETURN(std::unique_ptr<front::Listener> listener,
                    front::Listener::Create(&loops_->at(loop), std::move(copy), options,

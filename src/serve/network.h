@@ -54,16 +54,21 @@ class Network {
   };
 
   absl::Status OpenLoop(int loop, const supervisor::LoopSockets& sockets, bool shared_port);
-  // `grpc`: how gRPC is served there; nullopt: it is not.
-  absl::Status OpenOne(int loop, int fd, front::Protocols protocols,
-                       const std::optional<front::Http2Settings>& grpc,
-                       const tls::CredentialsSlot* tls);
+  // What one listening socket takes.
+  struct Way {
+    front::Protocols protocols;
+    bool grpc = false;
+    front::Door door = front::Door::kUsual;
+    const tls::CredentialsSlot* tls = nullptr;
+  };
+  absl::Status OpenOne(int loop, int fd, const Way& way);
 
   loop::LoopSet* const loops_;
   const TlsKeeper* const tls_;
   base::ByteBudget budget_;
   base::ByteBudget inflated_budget_{limits::kInflatedBytesHeldMax};
   std::vector<PerLoop> per_loop_;
+  front::Door admin_door_ = front::Door::kAdmin;   // Of the admin port.
   front::Http2Settings grpc_;                      // Of the sockets for gRPC alone.
   int connections_max_ = limits::kConnectionsMax;  // A listener.
 };

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "config/check.h"
 #include "config/cpu_budget.h"
 #include "front/handlers/reply.h"
 #include "obs/log.h"
@@ -108,6 +109,7 @@ absl::Status Server::Build() {
   fleet_ = std::make_unique<fleet::Fleet>(control, supervisor_.get(), LogWorkerLine);
   tls_ = std::make_unique<TlsKeeper>(options_, control, *file_thread_);
   RETURN_IF_ERROR(tls_->Open());
+  RETURN_IF_ERROR(OpenAccess());
   network_ = std::make_unique<Network>(loops_.get(), &context_, tls_.get(),
                                        config::RequestBytesBudget(options_, memory_limit));
   host_ = std::make_unique<Host>(Host::Setup{.loops = loops_.get(),
@@ -128,6 +130,15 @@ absl::Status Server::Build() {
       });
   catalog_ = std::make_unique<models::Catalog>(control, plan, *host_);
   host_->Attach(catalog_.get(), scanner_.get());
+  return absl::OkStatus();
+}
+
+absl::Status Server::OpenAccess() {
+  access_ = std::make_unique<AccessKeeper>(options_, loops_->control(), *file_thread_);
+  RETURN_IF_ERROR(access_->Open());
+  // Without rules, no call asks for them.
+  if (!options_.access_rules_file.empty()) context_.access = access_->slot();
+  context_.admin_apart = config::HasAdminListener(options_);
   return absl::OkStatus();
 }
 
@@ -192,6 +203,7 @@ void Server::OnSupervisor(const channel::ControlRecord& record, base::UniqueFd d
   if (record.kind == channel::ControlKind::kReload) {
     if (access_log_ != nullptr) access_log_->Reopen();
     tls_->Look();
+    access_->Look();
     return ReloadFromFiles(Asked::kBySignal);
   }
   if (record.kind == channel::ControlKind::kPing) {

@@ -21,6 +21,7 @@
 #include "models/catalog.h"
 #include "models/scanner.h"
 #include "obs/request_metrics.h"
+#include "serve/access_keeper.h"
 #include "serve/host.h"
 #include "serve/network.h"
 #include "serve/tls_keeper.h"
@@ -51,6 +52,7 @@ class Server {
   };
 
   absl::Status Build();
+  absl::Status OpenAccess();
   absl::Status OpenLogs();
   absl::StatusOr<Files> ReadFiles(config::Unset unset) const;
 
@@ -101,6 +103,7 @@ class Server {
   std::unique_ptr<fleet::SupervisorClient> supervisor_;
   std::unique_ptr<fleet::Fleet> fleet_;
   std::unique_ptr<TlsKeeper> tls_;
+  std::unique_ptr<AccessKeeper> access_;
   std::unique_ptr<Network> network_;
   std::unique_ptr<Host> host_;
   std::unique_ptr<models::Scanner> scanner_;

@@ -59,11 +59,13 @@ absl::Status TlsKeeper::Open() {
 absl::Status TlsKeeper::Use(const config::TlsPorts& ports) {
   ASSIGN_OR_RETURN(MaybeCredentials grpc, Make(ports.grpc, config::GrpcAlpn(options_)));
   ASSIGN_OR_RETURN(MaybeCredentials rest, Make(ports.rest, tls::Alpn::kHttp2AndHttp1));
+  ASSIGN_OR_RETURN(MaybeCredentials admin, Make(ports.admin, tls::Alpn::kHttp2AndHttp1));
   Say("gRPC", ports.grpc, grpc, base::WallTime());
   Say("REST", ports.rest, rest, base::WallTime());
   ports_ = ports;
   grpc_.Set(std::move(grpc));
   rest_.Set(std::move(rest));
+  admin_.Set(std::move(admin));
   return absl::OkStatus();
 }
 

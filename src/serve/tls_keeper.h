@@ -33,6 +33,7 @@ class TlsKeeper {
   // Null: that port is plain.
   const tls::CredentialsSlot* grpc() const { return ports_.grpc ? &grpc_ : nullptr; }
   const tls::CredentialsSlot* rest() const { return ports_.rest ? &rest_ : nullptr; }
+  const tls::CredentialsSlot* admin() const { return ports_.admin ? &admin_ : nullptr; }
 
  private:
   absl::Status Use(const config::TlsPorts& ports);
@@ -45,6 +46,7 @@ class TlsKeeper {
   config::TlsPorts ports_;  // In use.
   tls::CredentialsSlot grpc_;
   tls::CredentialsSlot rest_;
+  tls::CredentialsSlot admin_;
   std::string problem_;  // The last one that was said.
 };
 

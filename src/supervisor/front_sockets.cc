@@ -29,7 +29,8 @@ std::string EncodeFrontSockets(const FrontSockets& sockets) {
   std::string text = sockets.listen_when_loaded ? "+" : "";
   for (const LoopSockets& loop : sockets.loops) {
     if (&loop != &sockets.loops.front()) text += ';';
-    text += base::Cat(loop.grpc_fd, ",", loop.rest_fd, ",", loop.unix_fd);
+    text += base::Cat(loop.grpc_fd, ",", loop.rest_fd, ",", loop.unix_fd, ",", loop.admin_fd, ",",
+                      loop.admin_unix_fd);
   }
   return text;
 }
@@ -44,7 +45,8 @@ absl::StatusOr<FrontSockets> DecodeFrontSockets(std::string_view text) {
   do {
     LoopSockets loop;
     if (!TakeNumber(&text, ',', &loop.grpc_fd) || !TakeNumber(&text, ',', &loop.rest_fd) ||
-        !TakeNumber(&text, ';', &loop.unix_fd)) {
+        !TakeNumber(&text, ',', &loop.unix_fd) || !TakeNumber(&text, ',', &loop.admin_fd) ||
+        !TakeNumber(&text, ';', &loop.admin_unix_fd)) {
       return absl::InvalidArgumentError(
           base::Cat("expected the supervisor's list of sockets, not \"", whole, "\""));
     }

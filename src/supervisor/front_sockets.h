@@ -13,11 +13,14 @@
 namespace tensord::supervisor {
 
 // The listening sockets of one event loop; -1 where that listener is off. They are non-blocking and
-// bound. The UNIX socket is given to the first loop only: SO_REUSEPORT does not spread those.
+// bound. The UNIX sockets are given to the first loop only, as SO_REUSEPORT does not spread those,
+// and so is the admin port.
 struct LoopSockets {
   int grpc_fd = -1;
   int rest_fd = -1;
   int unix_fd = -1;
+  int admin_fd = -1;
+  int admin_unix_fd = -1;
 
   bool operator==(const LoopSockets&) const = default;
 };
@@ -35,8 +38,8 @@ struct FrontSockets {
   bool operator==(const FrontSockets&) const = default;
 };
 
-// The form on the front's command line: "4,5,-1;6,7,-1", with a "+" in front when
-// listen_when_loaded.
+// The form on the front's command line: "4,5,-1,-1,8;6,7,-1,-1,-1", with a "+" in
+// front when listen_when_loaded.
 std::string EncodeFrontSockets(const FrontSockets& sockets);
 // INVALID_ARGUMENT for anything that Encode does not make.
 absl::StatusOr<FrontSockets> DecodeFrontSockets(std::string_view text);

@@ -122,12 +122,12 @@ std::string BindAddress(const ListenOptions& options, bool rest) {
   return rest && HaveIpv6() ? "::" : "0.0.0.0";
 }
 
-absl::Status CheckStaleSocket(const std::string& path) {
+absl::Status CheckStaleSocket(const std::string& path, std::string_view option) {
   struct stat found {};
   if (lstat(path.c_str(), &found) != 0) return absl::OkStatus();  // bind says what is wrong.
   if (!S_ISSOCK(found.st_mode)) {
-    return absl::FailedPreconditionError(base::Cat(
-        "--grpc_socket_path=", path, " exists and is no socket; remove it or name another"));
+    return absl::FailedPreconditionError(
+        base::Cat(option, "=", path, " exists and is no socket; remove it or name another"));
   }
   const base::UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const Address address = UnixAddress(path);
@@ -135,9 +135,8 @@ absl::Status CheckStaleSocket(const std::string& path) {
     unlink(path.c_str());  // Left by a server that was killed.
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(
-      base::Cat("--grpc_socket_path=", path,
-                " is in use by another program; stop that one or name another path"));
+  return absl::FailedPreconditionError(base::Cat(
+      option, "=", path, " is in use by another program; stop that one or name another path"));
 }
 
 }  // namespace
@@ -168,33 +167,47 @@ absl::Status Listeners::OpenTcp(const ListenOptions& options, base::UniqueFd Loo
   return absl::OkStatus();
 }
 
-absl::Status Listeners::OpenUnix(const ListenOptions& options) {
-  const std::string& path = options.unix_path;
+absl::Status Listeners::OpenAdmin(const ListenOptions& options) {
+  if (options.admin_port == 0) return absl::OkStatus();
+  const std::string& host = options.admin_address;
+  const bool v6 = host.find(':') != std::string::npos;
+  const Name name{.protocol = "admin calls",
+                  .option = "--admin_port",
+                  .place = base::Cat(v6 ? "[" : "", host, v6 ? "]:" : ":", options.admin_port),
+                  .port = options.admin_port};
+  base::UniqueFd& fd = loops_.front().admin;
+  ASSIGN_OR_RETURN(fd, Bind(name, InetAddress(host, options.admin_port), false));
+  if (options.listen && ::listen(fd.get(), SOMAXCONN) != 0) return BindError(name, errno);
+  descriptions_.push_back(base::Cat(name.protocol, " on ", name.place));
+  return absl::OkStatus();
+}
+
+absl::Status Listeners::OpenUnix(const std::string& path, std::string_view protocol,
+                                 std::string_view option, base::UniqueFd Loop::*member) {
   if (path.empty()) return absl::OkStatus();
   if (path.size() >= sizeof(sockaddr_un::sun_path)) {
-    return absl::FailedPreconditionError(
-        base::Cat("--grpc_socket_path=", path, " is longer than the ",
-                  sizeof(sockaddr_un::sun_path) - 1, " bytes that a socket's path may have"));
+    return absl::FailedPreconditionError(base::Cat(option, "=", path, " is longer than the ",
+                                                   sizeof(sockaddr_un::sun_path) - 1,
+                                                   " bytes that a socket's path may have"));
   }
-  RETURN_IF_ERROR(CheckStaleSocket(path));
-  const Name name{.protocol = "gRPC", .option = "--grpc_socket_path", .place = path};
-  base::UniqueFd& fd = loops_.front().unix;
+  RETURN_IF_ERROR(CheckStaleSocket(path, option));
+  const Name name{.protocol = std::string(protocol), .option = std::string(option), .place = path};
+  base::UniqueFd& fd = loops_.front().*member;
   ASSIGN_OR_RETURN(fd, Socket(name, AF_UNIX));
   const Address address = UnixAddress(path);
   // Its mode comes from the umask, as the original's: by default only the same user can connect.
   if (bind(fd.get(), address.get(), address.bytes) != 0 ||
-      (options.listen && ::listen(fd.get(), SOMAXCONN) != 0)) {
-    return absl::FailedPreconditionError(
-        base::Cat("--grpc_socket_path=", path, ": ", std::strerror(errno)));
+      (listen_ && ::listen(fd.get(), SOMAXCONN) != 0)) {
+    return absl::FailedPreconditionError(base::Cat(option, "=", path, ": ", std::strerror(errno)));
   }
   struct stat made {};
   if (lstat(path.c_str(), &made) == 0) {
-    socket_file_ = std::make_unique<SocketFile>();
-    socket_file_->path = path;
-    socket_file_->device = made.st_dev;
-    socket_file_->inode = made.st_ino;
+    socket_files_.push_back(std::make_unique<SocketFile>());
+    socket_files_.back()->path = path;
+    socket_files_.back()->device = made.st_dev;
+    socket_files_.back()->inode = made.st_ino;
   }
-  descriptions_.push_back(base::Cat("gRPC on UNIX socket ", path));
+  descriptions_.push_back(base::Cat(protocol, " on UNIX socket ", path));
   return absl::OkStatus();
 }
 
@@ -204,7 +217,10 @@ absl::StatusOr<Listeners> Listeners::Open(const ListenOptions& options) {
   listeners.loops_.resize(static_cast<size_t>(options.loops));
   RETURN_IF_ERROR(listeners.OpenTcp(options, &Loop::grpc));
   RETURN_IF_ERROR(listeners.OpenTcp(options, &Loop::rest));
-  RETURN_IF_ERROR(listeners.OpenUnix(options));
+  RETURN_IF_ERROR(listeners.OpenUnix(options.unix_path, "gRPC", "--grpc_socket_path", &Loop::unix));
+  RETURN_IF_ERROR(listeners.OpenAdmin(options));
+  RETURN_IF_ERROR(listeners.OpenUnix(options.admin_unix_path, "admin calls", "--admin_socket_path",
+                                     &Loop::admin_unix));
   return listeners;
 }
 
@@ -217,7 +233,8 @@ Listeners::SocketFile::~SocketFile() {
 FrontSockets Listeners::ForFront() const {
   FrontSockets sockets{.loops = {}, .listen_when_loaded = !listen_};
   for (const Loop& loop : loops_) {
-    sockets.loops.push_back({loop.grpc.get(), loop.rest.get(), loop.unix.get()});
+    sockets.loops.push_back({loop.grpc.get(), loop.rest.get(), loop.unix.get(), loop.admin.get(),
+                             loop.admin_unix.get()});
   }
   return sockets;
 }
@@ -225,7 +242,8 @@ FrontSockets Listeners::ForFront() const {
 std::vector<int> Listeners::Descriptors() const {
   std::vector<int> descriptors;
   for (const Loop& loop : loops_) {
-    for (const base::UniqueFd* fd : {&loop.grpc, &loop.rest, &loop.unix}) {
+    for (const base::UniqueFd* fd :
+         {&loop.grpc, &loop.rest, &loop.unix, &loop.admin, &loop.admin_unix}) {
       if (fd->valid()) descriptors.push_back(fd->get());
     }
   }

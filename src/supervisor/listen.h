@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,13 +22,16 @@ struct ListenOptions {
   int grpc_port = 0;
   int rest_port = 0;
   std::string unix_path{};
+  int admin_port = 0;
+  std::string admin_address{};
+  std::string admin_unix_path{};
   std::string bind_address{};  // Empty: gRPC on 0.0.0.0; REST on ::, or 0.0.0.0 without IPv6.
   int loops = 1;
   bool listen = true;  // False: only bind; the front listens when it is ready.
 };
 
 // The listening sockets, held for the life of the server so that no front's death closes a port.
-// Owns: the sockets, and the UNIX socket's file, which it removes at the end.
+// Owns: the sockets, and the UNIX sockets' files, which it removes at the end.
 class Listeners {
  public:
   // Opens all or none. FAILED_PRECONDITION in one sentence: what is in the way, and what to do.
@@ -45,6 +49,8 @@ class Listeners {
     base::UniqueFd grpc;
     base::UniqueFd rest;
     base::UniqueFd unix;
+    base::UniqueFd admin;
+    base::UniqueFd admin_unix;
   };
 
   // The file of a UNIX socket made by us; removed at the end, unless another took its place.
@@ -57,12 +63,15 @@ class Listeners {
 
   Listeners() = default;
   absl::Status OpenTcp(const ListenOptions& options, base::UniqueFd Loop::*member);
-  absl::Status OpenUnix(const ListenOptions& options);
+  absl::Status OpenAdmin(const ListenOptions& options);
+  // One socket, of the first loop; `protocol` and `option` for words.
+  absl::Status OpenUnix(const std::string& path, std::string_view protocol, std::string_view option,
+                        base::UniqueFd Loop::*member);
 
   bool listen_ = true;
   std::vector<Loop> loops_;
   std::vector<std::string> descriptions_;
-  std::unique_ptr<SocketFile> socket_file_;
+  std::vector<std::unique_ptr<SocketFile>> socket_files_;
 };
 
 }  // namespace tensord::supervisor

@@ -213,10 +213,19 @@ def test_one_port_serves_both_protocols_over_tls(create, authority, pair):
     assert answer.status_code == 200
 
 
-def test_plain_http_on_a_tls_port_gets_no_answer_and_harms_nobody(start, authority, pair):
+def test_plain_http_on_a_tls_port_is_told_that_it_is_one(start, authority, pair):
+    server = start(**files(pair))
+    for port in (server.rest_port, server.grpc_port):
+        answer = requests.get(f"http://127.0.0.1:{port}/v1/models/half", timeout=SECONDS)
+        assert (answer.status_code, "speaks TLS" in answer.text) == (400, True)
+        answer = requests.post(f"http://127.0.0.1:{port}/x", data=b"x" * 300_000, timeout=SECONDS)
+        assert (answer.status_code, "speaks TLS" in answer.text) == (400, True)
+    assert ask(server, trusting(authority)) == [3.0]
+
+
+def test_noise_on_a_tls_port_gets_no_answer_and_harms_nobody(start, authority, pair):
     server = start(**files(pair))
     for noise in (
-        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
         b"\x16\x03\x01\x00\x05hello",
         b"\x00" * 500,
     ):

@@ -7,20 +7,25 @@
 
 #include "absl/status/status.h"
 #include "front/exchange.h"
+#include "front/handlers/access.h"
+#include "front/handlers/context.h"
 
 namespace tensord::front {
 
-// What a call wants to do.
-enum class Operation : uint8_t {
-  kInfer,   // Run a model.
-  kRead,    // Status, metadata, list of models.
-  kManage,  // Change which models are served.
-  kProbe,   // Liveness, readiness, health, metrics.
-};
-
 // The one point that every call passes before anything is done for it, whatever its protocol.
-// Open today: everybody who reaches a port may do everything, as with the original. `model` is
-// empty where a call concerns none.
-absl::Status Authorize(const RequestHead& caller, Operation operation, std::string_view model);
+// `model` is empty where a call concerns none; it is the name that is then looked up, so that no
+// spelling of a path passes. Open without rules, but for admin calls of callers of the REST port
+// and, where there is an admin listener, of every other one. What is refused, and every admin
+// call, is a line in the log ("audit: ...").
+// OK, PERMISSION_DENIED or UNAUTHENTICATED.
+absl::Status Authorize(const LoopContext& context, const RequestHead& caller, Operation operation,
+                       std::string_view model);
+
+// The same before the body is read: refuses who will get nothing whatever the body says.
+absl::Status AuthorizeCaller(const LoopContext& context, const RequestHead& caller);
+
+// The same question for one line of a list: nothing is refused by it, so nothing is logged.
+bool Permits(const LoopContext& context, const RequestHead& caller, Operation operation,
+             std::string_view model);
 
 }  // namespace tensord::front

@@ -11,6 +11,7 @@
 
 #include "config/server_options.h"
 #include "front/exchange.h"
+#include "front/handlers/access.h"
 #include "front/handlers/access_log.h"
 #include "front/handlers/servable.h"
 #include "loop/loop_thread.h"
@@ -38,6 +39,8 @@ struct ServerContext {
       set_loaded;
   // Makes the metrics page on the control loop and sends it.
   std::function<void(std::shared_ptr<Exchange>)> metrics_page;
+  const AccessSlot* access = nullptr;     // Whose rules hold; null, or one without: all is open.
+  bool admin_apart = false;               // Admin calls have a listener of their own.
   std::string metrics_path;               // Empty: no page.
   loop::LoopThread* long_work = nullptr;  // See long_work.h; null: there is none.
   std::atomic<bool> draining{false};

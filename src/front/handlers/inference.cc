@@ -103,7 +103,7 @@ absl::StatusOr<PreparedCall> PrepareGrpc(const LoopContext& context, Exchange& e
                                          InferenceMethod method) {
   ASSIGN_OR_RETURN(const wire::InferenceRequest request, wire::WalkInference(wire::Chars(message)));
   const tensor::ModelSpec& spec = request.tasks.front().spec;
-  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kInfer, spec.name));
+  RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kInfer, spec.name));
   ASSIGN_OR_RETURN(Target target,
                    FindTarget(context, spec, SignatureWords::kInference, exchange.trace()));
   ASSIGN_OR_RETURN(const Task task, MakeTask(context, *target.servable, target.signature, method));
@@ -129,7 +129,7 @@ absl::StatusOr<PreparedCall> PrepareRest(const LoopContext& context, Exchange& e
   ASSIGN_OR_RETURN(const wire::JsonRequest json,
                    wire::ScanJsonRequest(wire::Chars(exchange.body())));
   RETURN_IF_ERROR(wire::CheckSyntax(json));
-  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kInfer, route.model));
+  RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kInfer, route.model));
   ASSIGN_OR_RETURN(tensor::Tensor examples, wire::JsonExamples(json));
   ASSIGN_OR_RETURN(Target target, FindTarget(context, SpecOf(route, json.signature_name),
                                              SignatureWords::kInference, exchange.trace()));
@@ -213,7 +213,7 @@ absl::StatusOr<PreparedCall> PrepareTasks(const LoopContext& context, Exchange& 
   ASSIGN_OR_RETURN(const wire::InferenceRequest request,
                    wire::WalkMultiInference(wire::Chars(message)));
   const tensor::ModelSpec& spec = request.tasks.front().spec;
-  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kInfer, spec.name));
+  RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kInfer, spec.name));
   ASSIGN_OR_RETURN(std::shared_ptr<const Servable> servable,
                    FindServable(context, spec, exchange.trace()));
   ASSIGN_OR_RETURN(std::vector<Task> tasks, MakeTasks(context, *servable, request.tasks));

@@ -43,7 +43,7 @@ absl::StatusOr<std::vector<wire::VersionStatus>> ListVersions(const LoopContext&
                                                               Exchange& exchange,
                                                               const tensor::ModelSpec& spec) {
   exchange.trace().model = spec.name;
-  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kRead, spec.name));
+  RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kRead, spec.name));
   ASSIGN_OR_RETURN(const std::vector<const models::VersionEntry*> versions,
                    context.snapshot->Status(spec.name, spec.version));
   std::vector<wire::VersionStatus> list;
@@ -65,7 +65,7 @@ using Printer = absl::StatusOr<std::string> (*)(const tensor::ModelSpec&, std::s
 
 absl::StatusOr<std::string> Metadata(const LoopContext& context, Exchange& exchange,
                                      const tensor::ModelSpec& spec, Printer print) {
-  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kRead, spec.name));
+  RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kRead, spec.name));
   ASSIGN_OR_RETURN(const std::shared_ptr<const Servable> servable,
                    FindServable(context, spec, exchange.trace()));
   const tensor::ModelSpec answered{.name = servable->model,
@@ -116,10 +116,11 @@ void StatusRest(const LoopContext& context, Exchange& exchange, const wire::Rest
 
 void ListRest(const LoopContext& context, Exchange& exchange) {
   const bool cors = context.server->options->rest_api_enable_cors_support;
-  const absl::Status allowed = Authorize(exchange.head(), Operation::kRead, {});
+  const absl::Status allowed = Authorize(context, exchange.head(), Operation::kRead, {});
   if (!allowed.ok()) return ReplyJsonError(exchange, allowed, cors);
   std::vector<wire::ListedModel> list;
   for (const auto& [name, model] : context.snapshot->models) {
+    if (!Permits(context, exchange.head(), Operation::kRead, name)) continue;
     wire::ListedModel listed{.name = name,
                              .labels = {model->labels.begin(), model->labels.end()},
                              .versions = {},
@@ -146,7 +147,7 @@ void MetadataRest(const LoopContext& context, Exchange& exchange, const wire::Re
 
 void ReloadGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
                 std::span<const std::byte> message) {
-  absl::Status allowed = Authorize(exchange->head(), Operation::kManage, {});
+  absl::Status allowed = Authorize(context, exchange->head(), Operation::kManage, {});
   if (!allowed.ok()) return ReplyGrpc(*exchange, allowed);
   absl::StatusOr<wire::ReloadConfigRequest> request =
       wire::ParseReloadConfigRequest(wire::Chars(message));

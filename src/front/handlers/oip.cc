@@ -50,7 +50,7 @@ absl::StatusOr<PreparedCall> BindOip(Target target, std::shared_ptr<wire::OipReq
 absl::StatusOr<PreparedCall> PrepareGrpc(const LoopContext& context, Exchange& exchange,
                                          std::span<const std::byte> message) {
   ASSIGN_OR_RETURN(const tensor::ModelSpec spec, wire::WalkOipSpec(wire::Chars(message)));
-  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kInfer, spec.name));
+  RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kInfer, spec.name));
   ASSIGN_OR_RETURN(Target target,
                    FindTarget(context, spec, SignatureWords::kOip, exchange.trace()));
   ASSIGN_OR_RETURN(wire::OipRequest walked, wire::WalkOipInfer(wire::Chars(message)));
@@ -118,7 +118,7 @@ void OipInferGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, cons
 
 void OipInferRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
                   const wire::OipRoute& route) {
-  const absl::Status allowed = Authorize(exchange->head(), Operation::kInfer, route.model);
+  const absl::Status allowed = Authorize(context, exchange->head(), Operation::kInfer, route.model);
   if (!allowed.ok()) return RunRestCall(context, std::move(exchange), allowed);
   const absl::StatusOr<size_t> json_bytes = JsonBytesOf(*exchange);
   if (!json_bytes.ok()) return RunRestCall(context, std::move(exchange), json_bytes.status());

@@ -69,7 +69,7 @@ using Printer = std::string (*)(const wire::OipModel&);
 absl::StatusOr<std::string> Metadata(const LoopContext& context, Exchange& exchange,
                                      const tensor::ModelSpec& spec, Printer print) {
   exchange.trace().model = spec.name;
-  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kRead, spec.name));
+  RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kRead, spec.name));
   ASSIGN_OR_RETURN(const std::shared_ptr<const Servable> servable,
                    FindServable(context, spec, exchange.trace()));
   const int signature = DefaultOipSignature(servable->signatures);
@@ -118,13 +118,13 @@ std::vector<wire::OipIndexEntry> Index(const LoopContext& context, bool ready_on
 
 absl::StatusOr<std::string> IndexMessage(const LoopContext& context, Exchange& exchange,
                                          std::span<const std::byte> message) {
-  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kManage, {}));
+  RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kManage, {}));
   ASSIGN_OR_RETURN(const bool ready, wire::ParseOipIndexRequest(wire::Chars(message)));
   return wire::EncodeOipIndex(Index(context, ready));
 }
 
 absl::StatusOr<std::string> IndexBody(const LoopContext& context, Exchange& exchange) {
-  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kManage, {}));
+  RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kManage, {}));
   ASSIGN_OR_RETURN(const bool ready, wire::ReadOipIndexBody(wire::Chars(exchange.body())));
   return wire::PrintOipIndex(Index(context, ready));
 }
@@ -137,7 +137,7 @@ void ChangeModel(const LoopContext& context, const std::shared_ptr<Exchange>& ex
                  std::function<void(absl::Status)> reply) {
   if (!model.ok()) return reply(model.status());
   exchange->trace().model = *model;
-  const absl::Status allowed = Authorize(exchange->head(), Operation::kManage, *model);
+  const absl::Status allowed = Authorize(context, exchange->head(), Operation::kManage, *model);
   if (!allowed.ok()) return reply(allowed);
   context.server->set_loaded(*std::move(model), change == Change::kLoad, deadline, *context.loop,
                              std::move(reply));
@@ -171,7 +171,7 @@ wire::OipServer ThisServer() { return {.version = TENSORD_VERSION}; }
 
 // The probes, answered whatever the models do.
 void ProbeRest(const LoopContext& context, Exchange& exchange, const wire::OipRoute& route) {
-  const absl::Status allowed = Authorize(exchange.head(), Operation::kProbe, route.model);
+  const absl::Status allowed = Authorize(context, exchange.head(), Operation::kProbe, route.model);
   if (!allowed.ok()) return ReplyJsonError(exchange, allowed, Cors(context));
   switch (route.kind) {
     case wire::OipKind::kReady:
@@ -205,9 +205,9 @@ void OipModelReadyGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange,
   ReplyGrpc(*exchange, absl::OkStatus(), wire::EncodeOipFlag(ModelReady(context, *spec)));
 }
 
-void OipServerGrpc(LoopContext&, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+void OipServerGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
                    std::span<const std::byte>) {
-  const absl::Status allowed = Authorize(exchange->head(), Operation::kRead, {});
+  const absl::Status allowed = Authorize(context, exchange->head(), Operation::kRead, {});
   ReplyGrpc(*exchange, allowed, allowed.ok() ? wire::EncodeOipServer(ThisServer()) : "");
 }
 
@@ -243,7 +243,7 @@ void OipRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
     case wire::OipKind::kModelReady:
       return ProbeRest(context, *exchange, route);
     case wire::OipKind::kServer: {
-      const absl::Status allowed = Authorize(exchange->head(), Operation::kRead, {});
+      const absl::Status allowed = Authorize(context, exchange->head(), Operation::kRead, {});
       if (!allowed.ok()) return ReplyRest(context, *exchange, allowed);
       return ReplyRest(context, *exchange, wire::PrintOipServer(ThisServer()));
     }

@@ -40,7 +40,7 @@ absl::Status CheckMethod(const LoopContext& context, const Target& target) {
 absl::StatusOr<PreparedCall> PrepareGrpc(const LoopContext& context, Exchange& exchange,
                                          std::span<const std::byte> message) {
   ASSIGN_OR_RETURN(wire::WalkedPredict walked, wire::WalkPredict(wire::Chars(message)));
-  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kInfer, walked.spec.name));
+  RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kInfer, walked.spec.name));
   ASSIGN_OR_RETURN(Target target,
                    FindTarget(context, walked.spec, SignatureWords::kGrpc, exchange.trace()));
   RETURN_IF_ERROR(CheckMethod(context, target));
@@ -61,7 +61,7 @@ absl::StatusOr<wire::JsonRequest> Scan(const Exchange& exchange) {
 
 absl::StatusOr<Target> FindRestTarget(const LoopContext& context, Exchange& exchange,
                                       const wire::RestRoute& route, const wire::JsonRequest& json) {
-  RETURN_IF_ERROR(Authorize(exchange.head(), Operation::kInfer, route.model));
+  RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kInfer, route.model));
   absl::StatusOr<Target> found = FindTarget(context, SpecOf(route, json.signature_name),
                                             SignatureWords::kRest, exchange.trace());
   if (!found.ok()) RETURN_IF_ERROR(wire::CheckSyntax(json));

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "front/handlers/authorize.h"
 #include "front/handlers/reply.h"
 
 namespace tensord::front {
@@ -29,7 +30,10 @@ void LiveProbe(Exchange& exchange) { ReplyText(exchange, 200, "live\n"); }
 void ReadyProbe(const LoopContext& context, Exchange& exchange) {
   const bool draining = context.server->draining.load(std::memory_order_relaxed);
   std::string text = context.ready() ? "ready\n" : draining ? "draining\n" : "not ready\n";
-  for (const auto& [name, model] : context.snapshot->models) text += ModelLine(name, *model);
+  for (const auto& [name, model] : context.snapshot->models) {
+    // Whoever may ask whether the server is ready need not be told what it serves.
+    if (Permits(context, exchange.head(), Operation::kRead, name)) text += ModelLine(name, *model);
+  }
   ReplyText(exchange, context.ready() ? 200 : 503, std::move(text));
 }
 

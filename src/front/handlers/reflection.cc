@@ -12,9 +12,9 @@
 
 namespace tensord::front {
 
-void ReflectionGrpc(LoopContext&, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+void ReflectionGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
                     std::span<const std::byte> message) {
-  const absl::Status allowed = Authorize(exchange->head(), Operation::kRead, {});
+  const absl::Status allowed = Authorize(context, exchange->head(), Operation::kRead, {});
   if (!allowed.ok()) return exchange->Send(MakeGrpcEnd(allowed));
   absl::StatusOr<std::string> answer = wire::AnswerReflection(wire::Chars(message));
   if (!answer.ok()) return exchange->Send(MakeGrpcEnd(answer.status()));

@@ -67,6 +67,9 @@ void ReplyJsonError(Exchange& exchange, const absl::Status& status, bool cors,
                 .code = status.code(),
                 .headers = JsonHeaders(cors),
                 .body = wire::PrintError(base::Message(status))};
+  if (status.code() == absl::StatusCode::kUnauthenticated) {
+    answer.headers.emplace_back("www-authenticate", "Bearer");
+  }
   if (retry_after > absl::ZeroDuration()) {
     // Whole seconds, rounded up: HTTP knows no others.
     const double seconds = std::max(1.0, std::ceil(absl::ToDoubleSeconds(retry_after)));

@@ -103,7 +103,8 @@ absl::Status NoSuchMethod(const GrpcHead& head) {
 
 std::string NothingThere(std::string_view path, std::string_view metrics_path) {
   const std::string start = base::Cat("Nothing is served at ", path);
-  if (!path.ends_with("metrics")) return base::Cat(start, "; models are under /v1/models/NAME\n");
+  if (!path.ends_with("metrics"))
+    return base::Cat(start, "; models are under /v1/models/NAME and /v2/models/NAME\n");
   if (!metrics_path.empty()) return base::Cat(start, "; the metrics are at ", metrics_path, "\n");
   return base::Cat(start,
                    "; metrics are off: --monitoring_config_file=FILE, with prometheus_config { "
@@ -168,6 +169,27 @@ uint64_t BodyBytes(const RequestHead& head) {
   return end.ec == std::errc() ? bytes : 0;
 }
 
+// The model that a REST call wants to run, by its URL; nullopt when it wants something else.
+std::optional<tensor::ModelSpec> InferredModel(const RequestHead& head) {
+  const wire::OipRoute oip = wire::ParseOipRoute(head.method, head.target);
+  if (oip.kind == wire::OipKind::kInfer) {
+    return tensor::ModelSpec{
+        .name = oip.model, .version = oip.version, .version_label = {}, .signature_name = {}};
+  }
+  const wire::RestRoute route = wire::ParseRestRoute(head.method, head.target);
+  const bool infers = route.kind == wire::RestKind::kPredict ||
+                      route.kind == wire::RestKind::kClassify ||
+                      route.kind == wire::RestKind::kRegress;
+  if (!infers) return std::nullopt;
+  return SpecOf(route, {});
+}
+
+Method MethodOfTarget(const RequestHead& head) {
+  const wire::OipRoute oip = wire::ParseOipRoute(head.method, head.target);
+  if (oip.kind != wire::OipKind::kOutside) return MethodOf(oip.kind);
+  return MethodOf(wire::ParseRestRoute(head.method, head.target).kind);
+}
+
 std::string_view PathOf(std::string_view target) { return target.substr(0, target.find('?')); }
 
 }  // namespace
@@ -183,7 +205,7 @@ void Router::OnHead(Exchange& exchange) {
   const absl::Status criticality = CriticalityOf(exchange.head()).status();
   if (!IsGrpc(exchange.head())) {
     if (!criticality.ok()) return ReplyJsonError(exchange, criticality, cors());
-    return RefuseRestEarly(exchange);
+    return OnRestHead(exchange);
   }
   exchange.trace().grpc = true;
   if (!exchange.head().grpc_port) {
@@ -198,10 +220,21 @@ void Router::OnHead(Exchange& exchange) {
   if (!criticality.ok()) return ReplyGrpc(exchange, criticality);
   if (method == nullptr) return ReplyGrpc(exchange, NoSuchMethod(*head));
   if (method->kind == Method::kProbe) {
-    const absl::Status allowed = Authorize(exchange.head(), Operation::kProbe, {});
+    const absl::Status allowed = Authorize(context_, exchange.head(), Operation::kProbe, {});
+    if (!allowed.ok()) return ReplyGrpc(exchange, allowed);
+  } else {
+    const absl::Status allowed = AuthorizeCaller(context_, exchange.head());
     if (!allowed.ok()) return ReplyGrpc(exchange, allowed);
   }
   if (method->end != nullptr) exchange.BeginStream();
+}
+
+void Router::OnRestHead(Exchange& exchange) {
+  // A GET may be a probe, and has no body that costs anything.
+  if (exchange.head().method != "POST") return;
+  const absl::Status allowed = AuthorizeCaller(context_, exchange.head());
+  if (!allowed.ok()) return ReplyJsonError(exchange, allowed, cors());
+  RefuseRestEarly(exchange);
 }
 
 // A REST call's URL names its model, and its head the body's size: what the scheduler would refuse
@@ -211,13 +244,10 @@ void Router::RefuseRestEarly(Exchange& exchange) {
   const RequestHead& head = exchange.head();
   const uint64_t bytes = BodyBytes(head);
   if (bytes < kEarlyBytesMin) return;
-  const wire::RestRoute route = wire::ParseRestRoute(head.method, head.target);
-  const bool infers = route.kind == wire::RestKind::kPredict ||
-                      route.kind == wire::RestKind::kClassify ||
-                      route.kind == wire::RestKind::kRegress;
+  const std::optional<tensor::ModelSpec> spec = InferredModel(head);
   // Other errors are found, and said, when the body is there.
-  if (!infers || !Authorize(head, Operation::kInfer, route.model).ok()) return;
-  const auto servable = FindServable(context_, SpecOf(route, {}), exchange.trace());
+  if (!spec || !Permits(context_, head, Operation::kInfer, spec->name)) return;
+  const auto servable = FindServable(context_, *spec, exchange.trace());
   if (!servable.ok() || (*servable)->home != context_.loop || (*servable)->queue == nullptr) return;
   std::optional<sched::CallResult> refusal = (*servable)->queue->RefuseEarly(
       {.bytes = bytes,
@@ -226,7 +256,7 @@ void Router::RefuseRestEarly(Exchange& exchange) {
        .arrived = head.arrived,
        .deadline = RestDeadline(context_, head.arrived)});
   if (!refusal.has_value()) return;
-  exchange.trace().method = MethodOf(route.kind);
+  exchange.trace().method = MethodOfTarget(head);
   ReplyJsonError(exchange, refusal->status, cors(), refusal->retry_after);
 }
 
@@ -278,7 +308,7 @@ void Router::OnHttp(std::shared_ptr<Exchange> exchange) {
   const bool metrics = !metrics_path.empty() && path == metrics_path;
   if (path == "/livez" || path == "/readyz" || metrics) {
     exchange->trace().method = Method::kProbe;
-    const absl::Status allowed = Authorize(head, Operation::kProbe, {});
+    const absl::Status allowed = Authorize(context_, head, Operation::kProbe, {});
     if (!allowed.ok()) return ReplyJsonError(*exchange, allowed, cors());
   }
   if (path == "/livez") return LiveProbe(*exchange);

@@ -33,6 +33,7 @@ class Router final : public Service {
   void EndStreams();
 
  private:
+  void OnRestHead(Exchange& exchange);
   void OnGrpc(std::shared_ptr<Exchange> exchange);
   void OnHttp(std::shared_ptr<Exchange> exchange);
   void OnRest(std::shared_ptr<Exchange> exchange);

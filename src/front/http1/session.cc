@@ -223,6 +223,8 @@ void Http1Session::NewCall() {
   call_->mutable_head()->arrived = since_;
   call_->mutable_head()->peer = link_->peer();
   call_->mutable_head()->grpc_port = edge().grpc;
+  call_->mutable_head()->door = edge().door;
+  call_->mutable_head()->peer_names = link_->peer_names();
   framing_ = {.keep_alive = false};
   body_ended_ = false;
 }

@@ -132,6 +132,8 @@ void Http2Session::OnBeginHeaders(const nghttp2_frame& frame) {
   head->protocol = Protocol::kHttp2;
   head->peer = link_->peer();
   head->grpc_port = edge().grpc;
+  head->door = edge().door;
+  head->peer_names = link_->peer_names();
   stream->place = streams_.size();
   nghttp2_session_set_stream_user_data(session_, id, stream.get());
   streams_.push_back(std::move(stream));

@@ -61,7 +61,8 @@ class FakeFront {
 
 int FakeFront::Run() {
   for (const supervisor::LoopSockets& loop : sockets_.loops) {
-    for (const int fd : {loop.grpc_fd, loop.rest_fd, loop.unix_fd}) {
+    for (const int fd :
+         {loop.grpc_fd, loop.rest_fd, loop.unix_fd, loop.admin_fd, loop.admin_unix_fd}) {
       if (fd >= 0) listen(fd, SOMAXCONN);
     }
   }
@@ -70,7 +71,8 @@ int FakeFront::Run() {
     std::vector<pollfd> fds;
     fds.push_back({supervisor_.has_value() ? supervisor_->fd() : -1, POLLIN, 0});
     for (const supervisor::LoopSockets& loop : sockets_.loops) {
-      for (const int fd : {loop.grpc_fd, loop.rest_fd, loop.unix_fd})
+      for (const int fd :
+           {loop.grpc_fd, loop.rest_fd, loop.unix_fd, loop.admin_fd, loop.admin_unix_fd})
         fds.push_back({fd, POLLIN, 0});
     }
     if (poll(fds.data(), fds.size(), -1) < 0) continue;

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "config/access_rules.h"
+#include "config/server_options.h"
+#include "front/handlers/access.h"
+#include "loop/event_loop.h"
+#include "loop/loop_thread.h"
+
+namespace tensord::serve {
+
+// The rules of --access_rules_file: reads the file, and again every ten seconds and when told. A
+// file that is wrong changes nothing and is said once.
+//
+// Threads: the control loop; the slot any. Lifetime: loop and thread outlive it.
+class AccessKeeper {
+ public:
+  AccessKeeper(const config::ServerOptions& options, loop::EventLoop& control,
+               loop::LoopThread& files)
+      : options_(options), control_(control), files_(files) {}
+
+  // The first reading: an error must end the start, for nothing may be open by mistake. Says who
+  // may do what.
+  absl::Status Open();
+  // Looks at the file now, off the loop.
+  void Look();
+
+  const front::AccessSlot* slot() const { return &slot_; }
+
+ private:
+  void Use(config::AccessRules rules);
+  void Take(absl::StatusOr<std::optional<config::AccessRules>> rules);
+  void LookLater();
+
+  const config::ServerOptions& options_;
+  loop::EventLoop& control_;
+  loop::LoopThread& files_;
+  config::AccessRules rules_;  // In use.
+  front::AccessSlot slot_;
+  std::string problem_;  // The last one that was said.
+};
+
+}  // namespace tensord::serve
