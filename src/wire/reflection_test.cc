@@ -42,11 +42,11 @@ TEST(Reflection, ListsTheServicesThatAreServed) {
   for (const auto& service : response.list_services_response().service()) {
     names.push_back(service.name());
   }
-  EXPECT_THAT(names, ElementsAre("grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
-                                 "grpc.reflection.v1alpha.ServerReflection",
-                                 "inference.GRPCInferenceService",
-                                 "tensorflow.serving.ModelService",
-                                 "tensorflow.serving.PredictionService"));
+  EXPECT_THAT(
+      names,
+      ElementsAre("grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection",
+                  "grpc.reflection.v1alpha.ServerReflection", "inference.GRPCInferenceService",
+                  "tensorflow.serving.ModelService", "tensorflow.serving.PredictionService"));
   EXPECT_EQ(response.valid_host(), "somewhere");
   EXPECT_EQ(response.original_request().host(), "somewhere");
 }
