@@ -165,6 +165,38 @@ def test_probes_stay_open(server):
     client.close()
 
 
+def test_probes_can_be_behind_rules(servers, models, tmp_path):
+    path = tmp_path / "access.rules"
+    path.write_text(
+        RULES
+        + """probes_need_rule: true
+rule { identity: "alice" model: "half" allow: PROBE }"""
+    )
+    names = ("half", "two_in")
+    server = servers.start(
+        ready=False, models={name: models / name for name in names}, access_rules_file=path
+    )
+    alice = Caller(server, "alice")
+    eventually(lambda: "model two_in, version 1: LOADING -> AVAILABLE" in server.log(), "it loads")
+    eventually(lambda: "model half, version 3: LOADING -> AVAILABLE" in server.log(), "it loads")
+    assert Caller(server).get("/readyz").status_code == 401
+    assert Caller(server, "operator").get("/readyz").status_code == 403
+    assert (alice.get("/readyz").status_code, "two_in" in alice.get("/readyz").text) == (200, False)
+    assert alice.get("/v2/models/half/ready").status_code == 200
+    assert alice.get("/v2/models/two_in/ready").status_code == 403
+    client = triton_grpc.InferenceServerClient(server.grpc)
+    headers = {"authorization": "Bearer alice-token"}
+    assert client.is_model_ready("half", headers=headers)
+    with pytest.raises(InferenceServerException) as refused:
+        client.is_model_ready("two_in", headers=headers)
+    assert refused.value.status() == "StatusCode.PERMISSION_DENIED"
+    call = client._channel.unary_unary("/grpc.health.v1.Health/Check")
+    assert call(b"\x0a\x04half", metadata=metadata("alice"), timeout=SECONDS) == b"\x08\x01"
+    error = error_of(lambda: call(b"\x0a\x06two_in", metadata=metadata("alice"), timeout=SECONDS))
+    assert error.code() == DENIED
+    client.close()
+
+
 TRICKS = [
     "//v1/models/two_in",
     "/v1//models/two_in",

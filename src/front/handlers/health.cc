@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "front/handlers/authorize.h"
 #include "front/handlers/reply.h"
 
 namespace tensord::front {
@@ -41,12 +42,23 @@ wire::Health HealthOf(const LoopContext& context, std::string_view service) {
   return model.ok() ? HealthIf(*model && !Draining(context)) : wire::Health::kUnknownService;
 }
 
+// OnHead asked for probes of any model; a name that is no service of ours is a model's.
+absl::Status AuthorizeService(const LoopContext& context, const Exchange& exchange,
+                              std::string_view service) {
+  for (const std::string_view known : kServices) {
+    if (service == known) return absl::OkStatus();
+  }
+  return Authorize(context, exchange.head(), Operation::kProbe, service);
+}
+
 }  // namespace
 
 void HealthCheckGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
                      std::span<const std::byte> message) {
   const absl::StatusOr<std::string> service = wire::ParseHealthCheckRequest(wire::Chars(message));
   if (!service.ok()) return ReplyGrpc(*exchange, service.status());
+  const absl::Status allowed = AuthorizeService(context, *exchange, *service);
+  if (!allowed.ok()) return ReplyGrpc(*exchange, allowed);
   const wire::Health health = HealthOf(context, *service);
   if (health == wire::Health::kUnknownService) {
     return ReplyGrpc(*exchange, absl::NotFoundError(base::Cat(
@@ -60,6 +72,7 @@ void HealthListGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, co
                     std::span<const std::byte>) {
   std::vector<std::pair<std::string, wire::Health>> services;
   for (const auto& [name, model] : context.snapshot->models) {
+    if (!Permits(context, exchange->head(), Operation::kProbe, name)) continue;
     services.emplace_back(name, HealthOf(context, name));
   }
   for (const std::string_view name : kServices) {
@@ -72,6 +85,8 @@ void HealthWatchGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, c
                      std::span<const std::byte> message) {
   absl::StatusOr<std::string> service = wire::ParseHealthCheckRequest(wire::Chars(message));
   if (!service.ok()) return exchange->Send(MakeGrpcEnd(service.status()));
+  const absl::Status allowed = AuthorizeService(context, *exchange, *service);
+  if (!allowed.ok()) return exchange->Send(MakeGrpcEnd(allowed));
   if (context.watchers->Has(*exchange)) {
     return exchange->Send(
         MakeGrpcEnd(absl::InternalError("more than one request in a call of Watch")));

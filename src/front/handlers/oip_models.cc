@@ -202,6 +202,9 @@ void OipModelReadyGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange,
                        std::span<const std::byte> message) {
   const absl::StatusOr<tensor::ModelSpec> spec = wire::ParseOipModelRequest(wire::Chars(message));
   if (!spec.ok()) return ReplyGrpc(*exchange, spec.status());
+  // OnHead asked for probes of any model.
+  const absl::Status allowed = Authorize(context, exchange->head(), Operation::kProbe, spec->name);
+  if (!allowed.ok()) return ReplyGrpc(*exchange, allowed);
   ReplyGrpc(*exchange, absl::OkStatus(), wire::EncodeOipFlag(ModelReady(context, *spec)));
 }
 
