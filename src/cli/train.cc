@@ -87,7 +87,7 @@ absl::Status Place(const TrainOptions& options, const std::vector<std::string>& 
   launch->policy.nodes_max = range.max;
   launch->node_rank = options.node_rank;
   launch->meeting = options.meeting;
-  const auto placed = train::FromScheduler(environment, train::HostName());
+  const auto placed = train::FromScheduler(environment, train::FullHostName());
   if (placed.has_value() && !options.standalone && options.meeting.empty()) {
     if (options.nodes.empty() && placed->nodes > 0) {
       launch->policy.nodes_min = launch->policy.nodes_max = placed->nodes;

@@ -8,19 +8,13 @@
 
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
+#include "base/small_file.h"
 #include "base/text.h"
 
 namespace tensord::supervisor {
 namespace {
-
-std::string Contents(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 pid_t PidOf(std::string_view text) {
   pid_t pid = 0;
@@ -34,7 +28,7 @@ std::set<pid_t> ChildrenInProc() {
   for (auto at = std::filesystem::directory_iterator("/proc", error);
        !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
     const pid_t pid = PidOf(at->path().filename().string());
-    if (pid > 0 && ParentInStat(Contents(at->path().string() + "/stat")) == getpid()) {
+    if (pid > 0 && ParentInStat(base::SmallFile(at->path().string() + "/stat")) == getpid()) {
       children.insert(pid);
     }
   }
@@ -63,7 +57,7 @@ std::set<pid_t> PidsInList(std::string_view text) {
 
 std::set<pid_t> Children() {
   const std::string path = base::Cat("/proc/self/task/", getpid(), "/children");
-  if (access(path.c_str(), R_OK) == 0) return PidsInList(Contents(path));
+  if (access(path.c_str(), R_OK) == 0) return PidsInList(base::SmallFile(path));
   return ChildrenInProc();
 }
 

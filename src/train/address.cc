@@ -83,6 +83,19 @@ bool IsOurAddress(const std::string& host) {
   return bind(probe.get(), found->ai_addr, found->ai_addrlen) == 0;
 }
 
+std::string FullHostName() {
+  std::string name = HostName();
+  addrinfo wanted{};
+  wanted.ai_flags = AI_CANONNAME;
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(name.c_str(), nullptr, &wanted, &found) != 0) return name;
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  const std::string_view full = found->ai_canonname == nullptr ? "" : found->ai_canonname;
+  // Another name altogether, such as localhost, is none that the others know us by.
+  return full.starts_with(base::Cat(name, ".")) ? std::string(full) : name;
+}
+
 std::string HostName() {
   char name[256] = "localhost";
   gethostname(name, sizeof(name) - 1);

@@ -26,5 +26,7 @@ std::string LocalHost(int socket);
 bool IsOurAddress(const std::string& host);
 // The machine's name.
 std::string HostName();
+// With its domain, where /etc/hosts or DNS knows it, as in a pod of a headless service.
+std::string FullHostName();
 
 }  // namespace tensord::train

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
+#include "base/small_file.h"
 #include "base/text.h"
 #include "train/address.h"
 #include "train/environment.h"
@@ -37,11 +37,6 @@ print(v('tensorflow', 'tensorflow-cpu'))
 print(v('keras'))
 print(v('nvidia-cuda-runtime-cu12'))
 )";
-
-std::string Contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 std::vector<std::string> SplitAt(std::string_view text, char at) {
   std::vector<std::string> parts;
@@ -116,7 +111,7 @@ GpuList FindGpus(const std::vector<std::string>& environment, const std::string&
   std::sort(buses.begin(), buses.end());
   for (size_t i = 0; i < buses.size(); ++i) {
     const auto cpus = ParseCpuList(
-        Contents(base::Cat(root, "/sys/bus/pci/devices/", buses[i], "/local_cpulist")));
+        base::SmallFile(base::Cat(root, "/sys/bus/pci/devices/", buses[i], "/local_cpulist")));
     if (!cpus.empty()) list.cpus[base::Cat(i)] = cpus;
     list.visible.push_back(base::Cat(i));
   }
@@ -160,7 +155,7 @@ NodeFacts FindFacts(const std::vector<std::string>& program,
   }
   for (const std::string& argument : program) {
     if (!argument.ends_with(".py")) continue;
-    facts.script_hash = Hash(Contents(argument));
+    facts.script_hash = Hash(base::SmallFile(argument));
     break;
   }
   if (!checkpoint_dir.empty()) LeaveMark(checkpoint_dir, run_id, &facts);

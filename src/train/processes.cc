@@ -18,10 +18,9 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/clock.h"
+#include "base/small_file.h"
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "train/limits.h"
@@ -184,8 +183,7 @@ std::set<pid_t> Descendants() {
        !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
     const pid_t pid = PidOf(at->path().filename().string());
     if (pid == 0) continue;
-    std::ifstream file(at->path() / "stat");
-    const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    const std::string stat = base::SmallFile((at->path() / "stat").string());
     if (const pid_t parent = LivingParent(stat); parent > 0) parents[pid] = parent;
   }
   return DescendantsIn(parents, getpid());

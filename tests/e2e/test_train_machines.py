@@ -239,6 +239,31 @@ def test_under_slurm_nothing_has_to_be_said(runs, networks):
         assert f"[worker/{i}] workers ['10.77.0.1:" in run.output()
 
 
+def test_pods_of_an_indexed_job_wait_for_the_leaders_name(runs, networks):
+    """Each has the hosts file that Kubernetes gives a pod; the name that DNS adds comes late."""
+    script = runs.script(SHORT)
+    hosts = [runs.folder / f"hosts{i}" for i in (0, 1)]
+
+    def start(i):
+        hosts[i].write_text(f"10.77.0.{i + 1} price-{i}.job.ns.svc price-{i}\n")
+        pod = f'hostname price-{i} && mount --bind {hosts[i]} /etc/hosts && exec "$@"'
+        under = ["ip", "netns", "exec", networks[i], "unshare", "--uts", "--mount", "sh", "-c", pod]
+        index = {"JOB_COMPLETION_INDEX": str(i)}
+        return runs.start(
+            "--nnodes", "2", script=script, under=[*under, "sh"], environment=index
+        )  # fmt: skip
+
+    other = start(1)
+    other.wait_for("price-0.job.ns.svc:29400")
+    first = start(0)
+    first.wait_for("waiting for the other machines")
+    with hosts[1].open("a") as file:
+        file.write("10.77.0.1 price-0.job.ns.svc\n")
+    assert first.code() == 0, first.output()
+    assert other.code() == 0, other.output()
+    assert "[worker/1] workers ['price-0.job.ns.svc:" in other.output()
+
+
 def test_a_blocked_way_is_named_before_the_start(runs, networks):
     """The leader gives an address that nothing answers at."""
     script = runs.script(SHORT)

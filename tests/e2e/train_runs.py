@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of `tensord train` for the tests, and a check that nothing of them is left."""
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,11 @@ from local_server import BIN, eventually
 EXAMPLES = Path(__file__).resolve().parents[2] / "python" / "examples"
 # TensorFlow's import alone takes many seconds on a busy machine.
 TENSORFLOW_SECONDS = 240
+
+
+def results(folder, ranks):
+    """What ranks wrote with --result result_{rank}."""
+    return [json.loads((folder / f"result_{i}").read_text()) for i in range(ranks)]
 
 
 def processes_of(run_id):
