@@ -137,10 +137,26 @@ TEST_F(TlsStreamTest, AClientThatLeavesIsAnEnd) {
   EXPECT_EQ(server_->Read(Bytes(got)).kind, IoResult::kEnd);
 }
 
-TEST_F(TlsStreamTest, PlainHttpIsAFailedConnection) {
+TEST_F(TlsStreamTest, PlainHttpIsToldFromNoiseAndCanBeAnsweredInPlain) {
   const std::string plain = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
   ASSERT_EQ(send(client_end_.get(), plain.data(), plain.size(), 0),
             static_cast<ssize_t>(plain.size()));
+  std::string got(10, 0);
+  EXPECT_EQ(server_->Read(Bytes(got)).kind, IoResult::kPlainHttp);
+  EXPECT_FALSE(server_->HasBufferedInput());
+  std::string words = "no";
+  const std::vector<iovec> pieces = {{.iov_base = words.data(), .iov_len = words.size()}};
+  EXPECT_EQ(server_->Write(pieces).bytes, words.size());
+  server_->ShutdownWrite();
+  std::string heard(10, 0);
+  EXPECT_EQ(recv(client_end_.get(), heard.data(), heard.size(), 0), 2);
+  EXPECT_EQ(heard.substr(0, 2), "no");
+}
+
+TEST_F(TlsStreamTest, NoiseIsAFailedConnection) {
+  const std::string noise(200, 'x');
+  ASSERT_EQ(send(client_end_.get(), noise.data(), noise.size(), 0),
+            static_cast<ssize_t>(noise.size()));
   std::string got(10, 0);
   EXPECT_EQ(server_->Read(Bytes(got)).kind, IoResult::kFailed);
 }
