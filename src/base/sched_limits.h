@@ -15,6 +15,10 @@ inline constexpr size_t kClientBuckets = 256;  // Clients of a version are told 
 inline constexpr size_t kPoisonsMax = 64;      // Calls that ended workers, kept a version.
 inline constexpr absl::Duration kPoisonKept =
     absl::Minutes(1);  // Then it may end one more worker; as kDeathsWindow: never a crash loop.
+inline constexpr int kUnexplainedDeathsMax =
+    3;  // In a row, the last alone: then it is the call and not the machine.
+inline constexpr int kAbandonedTimes = 100;  // Of a run's usual time; no honest one takes longer.
+inline constexpr absl::Duration kAbandonedMin = absl::Seconds(10);  // What a busy machine may add.
 
 // worker/: what a scheduler wants to know of a model before it serves
 inline constexpr absl::Duration kWarmUpTimingMax =

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -20,8 +21,11 @@ struct RunOutcome {
   absl::Status status;
   bool worker_lost = false;  // The status is the worker's death, not the model's answer.
   // With worker_lost: it crashed, hung or broke the channel's rules, so that one of its runs may be
-  // to blame; false when somebody else ended it, or nobody knows.
+  // to blame.
   bool crashed = false;
+  // With worker_lost: it is not known why. A SIGKILL or an exit may come of a run, but also from
+  // the machine, for want of memory, or from an operator. Neither: somebody here ended it.
+  bool unexplained = false;
   // In the signature's order (of several, one after the other); the views point into `bytes`,
   // private memory of this process, already checked: dtypes and dims agree with the byte counts,
   // string tables are well-formed.
@@ -46,6 +50,8 @@ struct RunSpec {
   absl::Time deadline = absl::InfiniteFuture();
   // Or then, if that is earlier: the operator lets no run of this model take longer.
   absl::Time kill_at = absl::InfiniteFuture();
+  // A name for Abandon, of whoever made the run; 0: none.
+  uint64_t name = 0;
 };
 
 // A loaded, warm worker process as the scheduler sees it.
@@ -64,6 +70,9 @@ class Worker {
   // dies. RESOURCE_EXHAUSTED as an outcome when the tensors fit no segment.
   // REQUIRES: Free() > 0.
   virtual void Submit(RunSpec spec, RunDone done) = 0;
+  // Nobody waits for the run of that name any longer: the worker is killed at `kill_at`, if that is
+  // earlier than it would be anyway, if it still runs then. Does nothing for a run that is over.
+  virtual void Abandon(uint64_t name, absl::Time kill_at) = 0;
 };
 
 }  // namespace tensord::fleet

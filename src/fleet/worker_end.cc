@@ -33,7 +33,7 @@ void WorkerHandle::OnDying() {
   // Without last words it was SIGKILL or an exit: its own doing, the machine's or an operator's.
   FailRuns(absl::UnavailableError(
                base::Cat(Name(), " died", DescribeSignal(dying_signal_), "; try again")),
-           /*crashed=*/dying_signal_ != 0);
+           dying_signal_ != 0 ? Cause::kRun : Cause::kUnknown);
 }
 
 void WorkerHandle::OnProcessEnded(int wait_status) {
@@ -57,17 +57,17 @@ void WorkerHandle::OnForkFailed(const absl::Status& status) {
 }
 
 void WorkerHandle::Violation(std::string_view what) {
-  Kill(base::Cat("it broke the channel's rules: ", what), /*crashed=*/true);
+  Kill(base::Cat("it broke the channel's rules: ", what), Cause::kRun);
 }
 
-void WorkerHandle::Kill(std::string_view why, bool crashed) {
+void WorkerHandle::Kill(std::string_view why, Cause cause) {
   if (state_ == State::kEnded) return;
   if (why_killed_.empty()) why_killed_ = why;
   state_ = State::kDying;
   watch_.Reset();
   kill_();
   FailRuns(absl::UnavailableError(base::Cat(Name(), " was ended: ", why_killed_, "; try again")),
-           crashed);
+           cause);
 }
 
 void WorkerHandle::End(WorkerObserver::End end, const absl::Status& reason) {
@@ -75,20 +75,32 @@ void WorkerHandle::End(WorkerObserver::End end, const absl::Status& reason) {
   watch_.Reset();
   loop_.Cancel(watchdog_);
   loop_.Cancel(demand_timer_);
-  FailRuns(reason.ok() ? absl::UnavailableError(base::Cat(Name(), " has ended; try again"))
-                       : reason);
+  FailRuns(
+      reason.ok() ? absl::UnavailableError(base::Cat(Name(), " has ended; try again")) : reason,
+      stop_asked_ ? Cause::kOurs : Cause::kUnknown);
   loop_.Defer([self = self_, end, reason] {
     if (*self != nullptr) (*self)->observer_->OnEnded(*self, end, reason);
   });
 }
 
 // Outcomes go out deferred: a caller may be inside Submit, or may destroy this from a `done`.
-void WorkerHandle::FailRuns(const absl::Status& status, bool crashed) {
+void WorkerHandle::FailRuns(const absl::Status& status, Cause cause) {
   pending_.clear();
   for (auto& [id, out] : std::exchange(out_, {})) {
-    loop_.Defer([done = std::move(out.done), status, crashed]() mutable {
-      done({.status = status, .worker_lost = true, .crashed = crashed});
+    loop_.Defer([done = std::move(out.done), status, cause]() mutable {
+      done({.status = status,
+            .worker_lost = true,
+            .crashed = cause == Cause::kRun,
+            .unexplained = cause == Cause::kUnknown});
     });
+  }
+}
+
+void WorkerHandle::Abandon(uint64_t name, absl::Time kill_at) {
+  for (auto& [id, out] : out_) {
+    if (out.name != name || kill_at >= out.kill_at) continue;
+    out.kill_at = kill_at;
+    out.abandoned = true;
   }
 }
 
@@ -121,13 +133,16 @@ void WorkerHandle::CheckTimes(absl::Time now) {
   if (now > stop_by_) return Kill("it did not stop when it was told to");
   if (now > renewal_sent_ + limits::kHeartbeatLost) return Kill("it does not take its segments");
   if (out_.empty()) return;
-  if (now > last_heard_ + limits::kHeartbeatLost) return Kill("it stopped answering", true);
+  if (now > last_heard_ + limits::kHeartbeatLost) {
+    return Kill("it stopped answering", Cause::kRun);
+  }
   for (const auto& [id, out] : out_) {
     if (now <= out.kill_at) continue;
     const bool late = now > out.deadline + limits::kRunOverrun;
-    return Kill(late ? "a run went on long after its deadline"
-                     : "a run took longer than the model's run_timeout_ms",
-                true);
+    return Kill(late            ? "a run went on long after its deadline"
+                : out.abandoned ? "a run went on long after nobody waited for it any more"
+                                : "a run took longer than the model's run_timeout_ms",
+                Cause::kRun);
   }
 }
 

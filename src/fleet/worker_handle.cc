@@ -48,7 +48,7 @@ WorkerHandle::~WorkerHandle() {
   loop_.Cancel(watchdog_);
   loop_.Cancel(demand_timer_);
   if (state_ != State::kEnded) kill_();
-  FailRuns(absl::UnavailableError(base::Cat(Name(), " was given up")));
+  FailRuns(absl::UnavailableError(base::Cat(Name(), " was given up")), Cause::kOurs);
 }
 
 std::string WorkerHandle::Name() const {
@@ -71,6 +71,7 @@ void WorkerHandle::Submit(RunSpec spec, RunDone done) {
   out.done = std::move(done);
   out.deadline = spec.deadline;
   out.kill_at = std::min(spec.deadline + limits::kRunOverrun, spec.kill_at);
+  out.name = spec.name;
   channel::Run run;
   run.id = ++last_run_;
   run.signature = static_cast<uint32_t>(spec.signature);

@@ -72,6 +72,7 @@ class WorkerHandle final : public Worker {
   int Executors() const override { return static_cast<int>(parts_.load.executors); }
   uint64_t CopiedBytes() const override { return copied_bytes_; }
   void Submit(RunSpec spec, RunDone done) override;
+  void Abandon(uint64_t name, absl::Time kill_at) override;
 
   // No more runs; the worker finishes what it has and ends. Killed when it has not ended kStopGrace
   // after its last run's deadline.
@@ -97,6 +98,8 @@ class WorkerHandle final : public Worker {
     RunDone done;
     absl::Time deadline;
     absl::Time kill_at;  // It must not run on then.
+    uint64_t name = 0;   // RunSpec's.
+    bool abandoned = false;
     channel::Slot request_slot;
     channel::Slot response_slot;
     // Of this run alone, when its tensors do not fit the standard segments.
@@ -138,10 +141,11 @@ class WorkerHandle final : public Worker {
   // Ending.
   void OnDying();
   void Violation(std::string_view what);
-  // `crashed`: as RunOutcome has it.
-  void Kill(std::string_view why, bool crashed = false);
+  // Whose fault it may be; as RunOutcome has it.
+  enum class Cause : uint8_t { kOurs, kRun, kUnknown };
+  void Kill(std::string_view why, Cause cause = Cause::kOurs);
   void End(WorkerObserver::End end, const absl::Status& reason);
-  void FailRuns(const absl::Status& status, bool crashed = false);
+  void FailRuns(const absl::Status& status, Cause cause);
   void KeepWatch();
   void Watch();
   void CheckTimes(absl::Time now);

@@ -159,7 +159,8 @@ inline constexpr std::array<MetricRow, static_cast<size_t>(Metric::kCount)> kMet
     {"tensord_worker_lost_runs_total", MetricKind::kCounter, "model_name,version",
      "Runs whose worker died."},
     {"tensord_wasted_run_seconds_total", MetricKind::kCounter, "model_name,version",
-     "Time of runs whose callers had all gone when they ended."},
+     "Time of runs that was for callers who had gone when they ended: of each run the part of its "
+     "calls."},
     {"tensord_copied_bytes_total", MetricKind::kCounter, "model_name,version",
      "Tensor bytes copied in user space between a client's bytes and a worker, both ways."},
     {"tensord_pss_bytes", MetricKind::kGauge, "process,model_name,version",

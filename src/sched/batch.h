@@ -42,6 +42,7 @@ struct Batch {
   bool together = false;  // Calls may share this run: the outputs have its rows.
   bool suspect = false;   // A lone call, on a worker with nothing else to do.
   absl::Time started;
+  uint64_t name = 0;  // As its worker knows it.
   // Of members that nobody waits for any more: signature, inputs, and who owns them.
   std::vector<Call> left;
   std::vector<std::shared_ptr<const void>> keeps;  // Of what was made for the run.

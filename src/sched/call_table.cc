@@ -32,6 +32,7 @@ CallEntry& CallTable::Add(Call call) {
   entry.batch = nullptr;
   entry.workers_lost = 0;
   entry.alone = false;
+  entry.noted = false;
   entry.is_piece = false;
   entry.due = absl::InfinitePast();
   if (entry.call.deadline != absl::InfiniteFuture()) {

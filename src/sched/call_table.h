@@ -48,6 +48,7 @@ struct CallEntry {
   size_t batch_index = 0;              // Among the batch's members.
   int workers_lost = 0;                // Died with this call in them.
   bool alone = false;                  // It was in a run that failed: its next run is its own.
+  bool noted = false;                  // The poison list knows its content.
   absl::Time started;                  // Of its last run.
   std::unique_ptr<CallPieces> pieces;  // Only while in pieces.
   bool is_piece = false;

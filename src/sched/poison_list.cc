@@ -51,26 +51,50 @@ std::vector<PoisonList::Entry>::const_iterator PoisonList::At(const Call& call) 
 PoisonList::Standing PoisonList::Find(const Call& call, absl::Time now) const {
   const auto at = At(call);
   if (at == entries_.end()) return Standing::kClean;
-  const absl::Duration age = now - at->crashed;
+  const absl::Duration age = now - at->last;
   if (age >= kForgottenAfter * limits::kPoisonKept) return Standing::kClean;
-  return at->poison && age < limits::kPoisonKept ? Standing::kPoison : Standing::kSuspect;
+  if (at->poison && age < limits::kPoisonKept) return Standing::kPoison;
+  return at->suspect ? Standing::kSuspect : Standing::kNoted;
+}
+
+PoisonList::Entry PoisonList::Take(const Call& call, absl::Time now) {
+  const auto at = At(call);
+  Entry entry;
+  entry.signature = call.signature;
+  entry.bytes = BytesOf(call);
+  entry.hash = HashOf(call);
+  if (at != entries_.end()) {
+    if (now - at->last < kForgottenAfter * limits::kPoisonKept) entry = *at;
+    entries_.erase(at);
+  }
+  ++entry.deaths;
+  entry.last = now;
+  return entry;
+}
+
+// The oldest makes room, those that are only noted first.
+void PoisonList::Add(const Entry& entry) {
+  if (entries_.size() >= limits::kPoisonsMax) {
+    const auto noted = std::ranges::find_if(entries_, [](const Entry& e) { return !e.suspect; });
+    if (noted == entries_.end() && !entry.suspect) return;
+    entries_.erase(noted == entries_.end() ? entries_.begin() : noted);
+  }
+  entries_.push_back(entry);
 }
 
 void PoisonList::NoteCrash(const Call& call, bool alone, absl::Time now) {
-  Entry entry{.signature = call.signature,
-              .bytes = BytesOf(call),
-              .hash = HashOf(call),
-              .poison = false,
-              .crashed = now};
-  const auto at = At(call);
-  if (at != entries_.end()) {
-    const bool remembered = now - at->crashed < kForgottenAfter * limits::kPoisonKept;
-    entry.poison = remembered && (alone || at->poison);
-    entries_.erase(at);
-  } else if (entries_.size() >= limits::kPoisonsMax) {
-    entries_.erase(entries_.begin());
-  }
-  entries_.push_back(entry);
+  Entry entry = Take(call, now);
+  entry.poison = entry.poison || (entry.suspect && alone);
+  entry.suspect = true;
+  Add(entry);
+}
+
+void PoisonList::NoteDeath(const Call& call, bool alone, absl::Time now) {
+  Entry entry = Take(call, now);
+  entry.poison =
+      entry.poison || (entry.suspect && alone && entry.deaths >= limits::kUnexplainedDeathsMax);
+  entry.suspect = entry.suspect || entry.deaths > 1;
+  Add(entry);
 }
 
 void PoisonList::Clear(const Call& call) {

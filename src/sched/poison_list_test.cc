@@ -61,6 +61,46 @@ TEST_F(PoisonListTest, WhatRanWithoutHarmIsClean) {
   list_.Clear(CallOf(1));
 }
 
+TEST_F(PoisonListTest, DeathsThatNobodyCanExplainConvictAfterThreeInARow) {
+  list_.NoteDeath(CallOf(1), true, now_);
+  EXPECT_EQ(Find(CallOf(1)), Standing::kNoted) << "the machine may have been short of memory";
+  list_.NoteDeath(CallOf(1), false, now_);
+  EXPECT_EQ(Find(CallOf(1)), Standing::kSuspect);
+  list_.NoteDeath(CallOf(1), false, now_);
+  EXPECT_EQ(Find(CallOf(1)), Standing::kSuspect) << "others ran there, too";
+  list_.NoteDeath(CallOf(1), true, now_);
+  EXPECT_EQ(Find(CallOf(1)), Standing::kPoison);
+}
+
+TEST_F(PoisonListTest, OneFineRunWipesOutDeathsThatNobodyCanExplain) {
+  for (int i = 0; i < 10; ++i) {
+    list_.NoteDeath(CallOf(1), true, now_);
+    EXPECT_EQ(Find(CallOf(1)), Standing::kNoted);
+    list_.Clear(CallOf(1));
+  }
+}
+
+TEST_F(PoisonListTest, ACrashWeighsMoreThanADeathThatNobodyCanExplain) {
+  list_.NoteDeath(CallOf(1), true, now_);
+  list_.NoteCrash(CallOf(1), true, now_);
+  EXPECT_EQ(Find(CallOf(1)), Standing::kSuspect);
+  list_.NoteCrash(CallOf(1), true, now_);
+  EXPECT_EQ(Find(CallOf(1)), Standing::kPoison);
+}
+
+TEST_F(PoisonListTest, WhatIsOnlyNotedMakesRoomFirst) {
+  for (size_t i = 0; i < limits::kPoisonsMax - 1; ++i) {
+    list_.NoteCrash(CallOf(static_cast<float>(i)), false, now_);
+  }
+  list_.NoteDeath(CallOf(1000), false, now_);
+  list_.NoteCrash(CallOf(1001), false, now_);
+  list_.NoteDeath(CallOf(1002), false, now_);
+  EXPECT_EQ(Find(CallOf(0)), Standing::kSuspect);
+  EXPECT_EQ(Find(CallOf(1000)), Standing::kClean);
+  EXPECT_EQ(Find(CallOf(1001)), Standing::kSuspect);
+  EXPECT_EQ(Find(CallOf(1002)), Standing::kClean) << "no room for what is no proof";
+}
+
 TEST_F(PoisonListTest, TheOldestIsForgottenWhenTooManyAreKept) {
   for (size_t i = 0; i <= limits::kPoisonsMax; ++i) {
     list_.NoteCrash(CallOf(static_cast<float>(i)), false, now_);

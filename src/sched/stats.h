@@ -56,7 +56,8 @@ struct Stats {
   int64_t second_runs = 0;  // Calls that ran again alone: after a batch's error or a lost worker.
   int64_t workers_lost = 0;
   absl::Duration run_time = {};
-  absl::Duration wasted_run_time = {};  // Of runs whose callers had all gone when they ended.
+  // Of it, what was for callers who had gone when the run ended: of each run the part of its calls.
+  absl::Duration wasted_run_time = {};
 
   std::vector<SignatureStats> signatures = {};  // As in QueueOptions.
 };

@@ -80,6 +80,7 @@ CallId VersionQueue::Submit(Call call) {
     Decide(entry, {.status = std::move(refusal.status), .retry_after = refusal.retry_after},
            refusal.end);
   } else {
+    entry.noted = standing != PoisonList::Standing::kClean;
     if (standing == PoisonList::Standing::kSuspect) {
       EnqueueSuspect(entry);
     } else {
@@ -273,7 +274,7 @@ void VersionQueue::Leave(CallEntry& entry) {
   } else if (entry.state == CallState::kRunning) {
     Batch& batch = *entry.batch;
     batch.members[entry.batch_index].id = 0;
-    --batch.waiting;
+    if (--batch.waiting == 0) OnAbandoned(batch);
     // The worker may still read the inputs, and may yet crash of them.
     batch.left.push_back({.signature = entry.call.signature,
                           .inputs = std::move(entry.call.inputs),

@@ -116,7 +116,9 @@ class VersionQueue {
   void AfterError(Batch& batch, const absl::Status& status, bool again);
   void AfterLoss(Batch& batch, const fleet::RunOutcome& outcome);
   void RunAgain(CallEntry& entry, bool suspect);
-  void Suspect(const Batch& batch);
+  void Suspect(const Batch& batch, bool crashed);
+  void NoteFineRun(const Batch& batch);
+  void OnAbandoned(const Batch& batch);
   void ClearSuspect(const Batch& batch);
   void CountRun(const Batch& batch, const fleet::RunOutcome& outcome);
 
@@ -146,6 +148,7 @@ class VersionQueue {
   PoisonList poison_;
   WorkerPool workers_;
   std::vector<Batch*> running_;  // Owned by the workers' callbacks.
+  uint64_t last_run_ = 0;        // Its name.
   std::vector<Answer> answers_;  // Decided, not yet delivered.
   size_t answers_delivered_ = 0;
   std::vector<Lane> plan_lanes_;  // Scratch.

@@ -29,7 +29,7 @@ std::string Milliseconds(absl::Duration duration) {
 
 absl::Status VersionQueue::PoisonError() const {
   return absl::InternalError(base::Cat("a call with these inputs ended two workers of ", Name(),
-                                       "; none is run for the next ",
+                                       " or more; none is run for the next ",
                                        absl::ToInt64Seconds(limits::kPoisonKept), " s"));
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/sched_limits.h"
 #include "base/text.h"
 #include "sched/pad.h"
 #include "sched/rows.h"
@@ -171,10 +172,12 @@ void VersionQueue::Run(WorkerSlot& slot, std::span<const CallId> ids, const Lane
   batch->together = lane != nullptr && lane->limits.together;
   batch->pad_rows = pad_rows;
   batch->started = timers_.Now();
+  batch->name = ++last_run_;
   batch->members.reserve(ids.size());
   fleet::RunSpec spec;
   spec.deadline = absl::InfinitePast();
   spec.kill_at = batch->started + options_.run_timeout;
+  spec.name = batch->name;
   for (const CallId id : ids) {
     CallEntry& entry = *calls_.Find(id);
     Call& call = entry.call;
@@ -219,10 +222,14 @@ void VersionQueue::OnOutcome(std::unique_ptr<Batch> batch, fleet::RunOutcome out
   if (outcome.worker_lost) {
     if (!std::exchange(batch->worker->died, true)) ++stats_.workers_lost;
     workers_.MarkLost(*batch->worker);
-    if (outcome.crashed) Suspect(*batch);
+    if (outcome.crashed || outcome.unexplained) Suspect(*batch, outcome.crashed);
     AfterLoss(*batch, outcome);
   } else {
-    if (batch->suspect) ClearSuspect(*batch);
+    if (batch->suspect) {
+      ClearSuspect(*batch);
+    } else {
+      NoteFineRun(*batch);
+    }
     if (outcome.status.ok()) {
       AfterOutputs(*batch, outcome);
     } else {
@@ -242,7 +249,8 @@ void VersionQueue::CountRun(const Batch& batch, const fleet::RunOutcome& outcome
   stats_.run_rows += std::max<int64_t>(0, batch.rows);
   stats_.pad_rows += batch.pad_rows;
   stats_.run_time += outcome.run_time;
-  if (batch.waiting == 0) stats_.wasted_run_time += outcome.run_time;
+  const auto members = static_cast<double>(batch.members.size());
+  stats_.wasted_run_time += outcome.run_time * (1 - static_cast<double>(batch.waiting) / members);
   if (ok && !batch.joint) {
     policies_[static_cast<size_t>(batch.signature)].Learn(batch.rows + batch.pad_rows,
                                                           outcome.run_time);
@@ -353,20 +361,32 @@ void VersionQueue::EnqueueSuspect(CallEntry& entry) {
   suspects_.push_back(entry.id);
 }
 
-// A worker crashed in this run. What waits and is as one of its calls waits with the suspects from
-// now on: among the others it would end the next worker, too. What is convicted is answered.
-void VersionQueue::Suspect(const Batch& batch) {
+// A worker died in this run. What waits and is as one of its calls waits with the suspects from now
+// on, if that one has become suspect: among the others it would end the next worker, too. What is
+// convicted is answered.
+void VersionQueue::Suspect(const Batch& batch, bool crashed) {
+  using Standing = PoisonList::Standing;
   const absl::Time now = timers_.Now();
+  const auto note = [&](const Call& call) {
+    if (crashed) {
+      poison_.NoteCrash(call, batch.suspect, now);
+    } else {
+      poison_.NoteDeath(call, batch.suspect, now);
+    }
+  };
   for (const Batch::Member& member : batch.members) {
-    if (member.id == 0) continue;
-    poison_.NoteCrash(calls_.Find(member.id)->call, batch.suspect, now);
+    if (member.id != 0) note(calls_.Find(member.id)->call);
   }
-  for (const Call& call : batch.left) poison_.NoteCrash(call, batch.suspect, now);
+  for (const Call& call : batch.left) note(call);
   std::vector<CallId> found;
   for (const CallLane* lane : lanes_.active()) {
     for (const Pending& pending : lane->calls()) {
-      const Call& call = calls_.Find(pending.id)->call;
-      if (poison_.Find(call, now) != PoisonList::Standing::kClean) found.push_back(pending.id);
+      CallEntry& entry = *calls_.Find(pending.id);
+      const Standing standing = poison_.Find(entry.call, now);
+      entry.noted = standing != Standing::kClean;
+      if (standing == Standing::kSuspect || standing == Standing::kPoison) {
+        found.push_back(pending.id);
+      }
     }
   }
   for (const CallId id : found) {
@@ -377,11 +397,36 @@ void VersionQueue::Suspect(const Batch& batch) {
   found.clear();
   for (const CallId id : suspects_) {
     const Call& call = calls_.Find(id)->call;
-    if (poison_.Find(call, now) == PoisonList::Standing::kPoison) found.push_back(id);
+    if (poison_.Find(call, now) == Standing::kPoison) found.push_back(id);
   }
   for (const CallId id : found) {
     DecideStatus(*calls_.Find(id), PoisonError(), &Stats::refused_poison);
   }
+}
+
+// Calls that were only noted have shown that they do no harm.
+void VersionQueue::NoteFineRun(const Batch& batch) {
+  for (const Batch::Member& member : batch.members) {
+    const CallEntry* entry = member.id == 0 ? nullptr : calls_.Find(member.id);
+    if (entry != nullptr && entry->noted) poison_.Clear(entry->call);
+  }
+}
+
+// Everybody has gone. A run that is about to end is let be; one that goes on and on would keep its
+// executor from the others until the last deadline, of which there may be none for an hour.
+void VersionQueue::OnAbandoned(const Batch& batch) {
+  // Over already, or its worker is not ours any more.
+  if (batch.listed == nullptr || batch.worker->removed) return;
+  const absl::Time now = timers_.Now();
+  const ServiceTime& service = policies_[static_cast<size_t>(batch.signature)].service();
+  const auto usual = service.P95(std::max<int64_t>(1, batch.rows + batch.pad_rows));
+  absl::Time kill_at = now + limits::kRunOverrun;
+  if (usual.has_value() && !batch.joint) {
+    const absl::Duration long_run = limits::kAbandonedTimes * *usual;
+    kill_at = now + std::clamp(long_run, limits::kAbandonedMin, limits::kRunOverrun);
+    kill_at = std::max(kill_at, batch.started + 2 * *usual);
+  }
+  batch.worker->worker->Abandon(batch.name, kill_at);
 }
 
 // The suspect did no harm. Those that wait only because they are as it was wait no longer.
@@ -394,7 +439,7 @@ void VersionQueue::ClearSuspect(const Batch& batch) {
   for (const CallId id : suspects_) {
     const CallEntry& entry = *calls_.Find(id);
     if (entry.workers_lost == 0 &&
-        poison_.Find(entry.call, timers_.Now()) == PoisonList::Standing::kClean) {
+        poison_.Find(entry.call, timers_.Now()) < PoisonList::Standing::kSuspect) {
       clean.push_back(id);
     }
   }

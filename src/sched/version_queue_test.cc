@@ -516,6 +516,76 @@ TEST_F(PoisonTest, AKillFromOutsideBlamesNobody) {
   EXPECT_THAT(RowsOfRuns(second), ElementsAre(1, 2));
 }
 
+// A call that has its worker killed (out of memory, perhaps), or calls exit.
+TEST_F(PoisonTest, ACallThatEndsThreeWorkersInARowIsRefusedThoughNobodyCanExplainIt) {
+  Make();
+  for (int i = 1; i <= 3; ++i) {
+    FakeWorker& worker = AddWorker();
+    SubmitPoison(i);
+    EXPECT_EQ(worker.runs.size(), 1u);
+    worker.Die("killed by signal 9", /*crashed=*/false, /*unexplained=*/true);
+    queue_->RemoveWorker(&worker);
+    timers_.Advance(absl::Milliseconds(1));
+  }
+  AddWorker();
+  SubmitPoison(4);
+  Submit(5);
+  timers_.Advance(absl::Milliseconds(5));
+  for (const int lost : {1, 2}) EXPECT_TRUE(absl::IsUnavailable(StatusOf(lost))) << lost;
+  EXPECT_TRUE(absl::IsInternal(StatusOf(4))) << StatusOf(4);
+  EXPECT_TRUE(StatusOf(5).ok()) << StatusOf(5);
+}
+
+TEST_F(PoisonTest, AnUnexplainedDeathDoesNotHoldUpThoseThatAreAlike) {
+  Make();
+  FakeWorker& first = AddWorker();
+  SubmitPoison(1);
+  first.Die("killed by signal 9", /*crashed=*/false, /*unexplained=*/true);
+  queue_->RemoveWorker(&first);
+  FakeWorker& second = AddWorker();
+  for (int i = 2; i <= 4; ++i) SubmitPoison(i);
+  timers_.Advance(absl::Milliseconds(5));
+  EXPECT_THAT(RowsOfRuns(second), ElementsAre(1, 2)) << "not one by one";
+  // They ran, and so a later death is the first in a row.
+  SubmitPoison(5);
+  second.Die("killed by signal 9", /*crashed=*/false, /*unexplained=*/true);
+  queue_->RemoveWorker(&second);
+  FakeWorker& third = AddWorker();
+  for (int i = 6; i <= 8; ++i) SubmitPoison(i);
+  timers_.Advance(absl::Milliseconds(5));
+  EXPECT_THAT(RowsOfRuns(third), ElementsAre(1, 2));
+}
+
+TEST_F(PoisonTest, ARunThatEverybodyHasLeftMayNotGoOnForLong) {
+  Make();
+  FakeWorker& worker = AddWorker();
+  for (int i = 0; i < 100; ++i) {
+    Submit(1000 + i);
+    timers_.Advance(absl::Milliseconds(5));
+  }
+  worker.time = [](const FakeRun&) { return absl::Hours(1); };
+  const CallId call = Submit(1);
+  EXPECT_EQ(worker.runs.back().kill_at, absl::InfiniteFuture());
+  timers_.Advance(absl::Seconds(1));
+  queue_->Cancel(call);
+  EXPECT_EQ(worker.runs.back().kill_at, timers_.Now() + limits::kAbandonedMin)
+      << "such runs take a millisecond";
+  for (size_t i = 0; i + 1 < worker.runs.size(); ++i) {
+    EXPECT_EQ(worker.runs[i].kill_at, absl::InfiniteFuture()) << "it had ended";
+  }
+}
+
+TEST_F(PoisonTest, ARunOfUnknownLengthThatEverybodyHasLeftGetsMoreTime) {
+  Make();
+  FakeWorker& worker = AddWorker();
+  worker.time = [](const FakeRun&) { return absl::Hours(1); };
+  Submit(1, {.timeout = absl::Seconds(1)});
+  timers_.Advance(absl::Seconds(2));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(StatusOf(1)));
+  EXPECT_EQ(worker.runs[0].kill_at,
+            worker.runs[0].started + absl::Seconds(1) + limits::kRunOverrun);
+}
+
 TEST_F(PoisonTest, ACallThatHangsIsRememberedThoughItsClientHasLeft) {
   Make();
   FakeWorker& first = AddWorker();

@@ -39,6 +39,8 @@ class AnsweringWorker final : public fleet::Worker {
     loop_.Defer([done = std::move(done), outcome]() mutable { done(outcome); });
   }
 
+  void Abandon(uint64_t, absl::Time) override {}
+
   int free = 1;
   std::vector<int64_t> rows;  // Of each run.
   std::vector<float> firsts;  // The first number of each.

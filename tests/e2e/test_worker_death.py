@@ -196,6 +196,46 @@ def test_a_deadly_call_ends_two_workers_and_no_more(client, others):
     comes_back(client)
 
 
+def test_a_call_that_makes_its_worker_exit_is_known_after_three(client, others):
+    """As when the machine is short of memory, nobody can tell whose fault it is that a worker ends
+    without a word; but three in a row, the last one alone, are no chance."""
+    codes = []
+    while not codes or codes[-1] != "INTERNAL":
+        codes.append(error_of(lambda: probe(client, "exit", "7", timeout=60)).code().name)
+        assert len(codes) < 10, codes
+    assert codes.count("UNAVAILABLE") >= 2, codes
+    error = error_of(lambda: probe(client, "exit", "7", timeout=60))
+    assert error.code() == grpc.StatusCode.INTERNAL, error.details()
+    comes_back(client)
+
+
+def test_a_run_that_everybody_has_left_does_not_keep_its_executor(servers, models, grpc_client):
+    server = servers.start(
+        models={"probe": models / "probe"},
+        settings=settings_for(models, "probe", more="executors: 1"),
+    )
+    client = grpc_client(server)
+    for i in range(60):
+        assert probe(client, "hello", i) == "hello"
+    request = client.predict_request(
+        "probe", {"what": np.array(["spin"], object), "argument": np.array(["0"], object)}
+    )
+    call = client.prediction.Predict.future(request, timeout=3600)
+    time.sleep(1)
+    call.cancel()
+    started = time.monotonic()
+    # Answered by the next worker, long before the hour that the call had.
+    eventually(lambda: answers_hello(client), "the executor is free again", 60)
+    assert time.monotonic() - started < 30
+
+
+def answers_hello(client):
+    try:
+        return probe(client, "hello", timeout=60) == "hello"
+    except grpc.RpcError:
+        return False
+
+
 def test_a_crash_while_a_stateful_model_runs_is_never_retried(servers, models, grpc_client):
     server = servers.start(models={"counter": models / "counter"})
     client = grpc_client(server)

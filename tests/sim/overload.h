@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -33,13 +34,17 @@ inline absl::Duration Service(int64_t rows) {
 struct Load {
   double share = 1;  // Of capacity.
   std::vector<absl::Duration> deadlines = {absl::Milliseconds(100)};
-  double noise = 0;      // Sigma of the run times' lognormal factor.
-  bool retries = false;  // A refused or late client tries twice more, 20 ms later.
+  double noise = 0;                       // Sigma of the run times' lognormal factor.
+  bool retries = false;                   // A refused or late client tries twice more, 20 ms later.
+  std::optional<double> share_then = {};  // From the middle of the span on.
+  absl::Duration counted_from = kWarmUp;
 };
 
 struct Outcome {
   double goodput = 0;       // Share of capacity.
   double admitted_met = 0;  // Of the calls that were not refused at once, those answered in time.
+  double met = 0;           // Of all calls.
+  double wasted = 0;        // Of the run time, that for calls that had ended before. Ours only.
   absl::Duration p50, p99;  // Of calls answered in time.
 };
 
@@ -51,10 +56,12 @@ struct Arrival {
 inline std::vector<Arrival> Arrivals(const Load& load) {
   std::mt19937_64 random(42);
   std::exponential_distribution<double> gap(load.share * kCapacity);
+  std::exponential_distribution<double> gap_then(load.share_then.value_or(load.share) * kCapacity);
   std::vector<Arrival> arrivals;
   absl::Time at = absl::UnixEpoch();
   while (true) {
-    at += absl::Seconds(gap(random));
+    const bool then = at >= absl::UnixEpoch() + kSpan / 2;
+    at += absl::Seconds(then ? gap_then(random) : gap(random));
     if (at >= absl::UnixEpoch() + kSpan) return arrivals;
     arrivals.push_back({at, load.deadlines[random() % load.deadlines.size()]});
   }
@@ -63,21 +70,18 @@ inline std::vector<Arrival> Arrivals(const Load& load) {
 // Counts what a policy made of the load.
 class Meter {
  public:
+  explicit Meter(absl::Duration counted_from = kWarmUp) : counted_from_(counted_from) {}
   void InTime(absl::Time arrived, absl::Duration latency) {
-    if (arrived < absl::UnixEpoch() + kWarmUp) return;
-    latencies_.push_back(latency);
+    if (Counts(arrived)) latencies_.push_back(latency);
   }
-  void Refused(absl::Time arrived) {
-    if (arrived >= absl::UnixEpoch() + kWarmUp) ++refused_;
-  }
-  void Late(absl::Time arrived) {
-    if (arrived >= absl::UnixEpoch() + kWarmUp) ++late_;
-  }
+  void Refused(absl::Time arrived) { refused_ += Counts(arrived) ? 1 : 0; }
+  void Late(absl::Time arrived) { late_ += Counts(arrived) ? 1 : 0; }
   Outcome Sum() {
     Outcome outcome;
     const auto met = static_cast<double>(latencies_.size());
-    outcome.goodput = met / (kCapacity * absl::ToDoubleSeconds(kSpan - kWarmUp));
+    outcome.goodput = met / (kCapacity * absl::ToDoubleSeconds(kSpan - counted_from_));
     outcome.admitted_met = met / std::max(1.0, met + static_cast<double>(late_));
+    outcome.met = met / std::max(1.0, met + static_cast<double>(late_ + refused_));
     if (latencies_.empty()) return outcome;
     std::sort(latencies_.begin(), latencies_.end());
     outcome.p50 = latencies_[latencies_.size() / 2];
@@ -86,6 +90,9 @@ class Meter {
   }
 
  private:
+  bool Counts(absl::Time arrived) const { return arrived >= absl::UnixEpoch() + counted_from_; }
+
+  const absl::Duration counted_from_;
   std::vector<absl::Duration> latencies_;
   int64_t refused_ = 0;
   int64_t late_ = 0;
@@ -94,7 +101,7 @@ class Meter {
 // Ours: the real VersionQueue with a fake worker.
 class OurServer {
  public:
-  explicit OurServer(const Load& load) : load_(load) {
+  explicit OurServer(const Load& load) : load_(load), meter_(load.counted_from) {
     QueueOptions options;
     options.model = "sim";
     options.signatures = {OpenSignature()};
@@ -116,7 +123,10 @@ class OurServer {
     }
     while (timers_.RunNext()) {
     }
-    return meter_.Sum();
+    Outcome outcome = meter_.Sum();
+    const Stats stats = queue_->stats();
+    outcome.wasted = absl::FDivDuration(stats.wasted_run_time, stats.run_time);
+    return outcome;
   }
 
  private:

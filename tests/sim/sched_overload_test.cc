@@ -9,6 +9,7 @@
 
 #include <cstdio>
 
+#include "base/text.h"
 #include "overload.h"
 
 namespace tensord::sched {
@@ -38,6 +39,28 @@ TEST(Overload, OursKeepsItsCapacityWhereTheirsLosesIt) {
     EXPECT_GE(ours.goodput, row.ours_least) << row.what;
     EXPECT_LE(theirs.goodput, row.theirs_most) << row.what;
     EXPECT_GE(ours.admitted_met, 0.99) << row.what;
+  }
+}
+
+TEST(Overload, HardlyAnythingIsRunForNobody) {
+  for (const double share : {2.0, 5.0, 10.0}) {
+    const Outcome ours = OurServer({.share = share, .noise = 0.1}).Run();
+    std::printf("tensord  %4.0fx                  wasted %.4f of the run time\n", share,
+                ours.wasted);
+    EXPECT_LT(ours.wasted, 0.01) << share;
+  }
+}
+
+TEST(Overload, AllIsAsBeforeSoonAfterIt) {
+  const Outcome quiet = OurServer({.share = 0.5, .counted_from = kSpan / 2}).Run();
+  for (const double share : {2.0, 10.0}) {
+    const Outcome after = OurServer({.share = share,
+                                     .share_then = 0.5,
+                                     .counted_from = kSpan / 2 + absl::Milliseconds(200)})
+                              .Run();
+    Print("tensord", base::Cat("0.5x after ", share, "x").c_str(), after);
+    EXPECT_EQ(after.met, 1) << share;
+    EXPECT_LE(after.p99, 1.2 * quiet.p99) << share;
   }
 }
 

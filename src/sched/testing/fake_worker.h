@@ -27,7 +27,8 @@ struct FakeRun {
   size_t pieces = 0;  // Calls, and padding rows.
   absl::Time started;
   absl::Time deadline;
-  absl::Time kill_at;
+  absl::Time kill_at;  // As last told.
+  uint64_t name = 0;
 };
 
 // A worker process of the imagination: runs take as long as `time` says, in fake time, and give the
@@ -66,7 +67,8 @@ class FakeWorker final : public fleet::Worker {
                 .pieces = spec.inputs.empty() ? 0 : spec.inputs[0].size(),
                 .started = timers_.Now(),
                 .deadline = spec.deadline,
-                .kill_at = spec.kill_at};
+                .kill_at = spec.kill_at,
+                .name = spec.name};
     OwnedViews inputs = Join(spec);
     if (!inputs.tensors.empty() && inputs.tensors[0].shape.rank() > 0) {
       run.rows = inputs.tensors[0].shape.dim(0);
@@ -78,9 +80,16 @@ class FakeWorker final : public fleet::Worker {
     out_.emplace(*id, Out{run, std::move(inputs), std::move(spec), std::move(done)});
   }
 
+  void Abandon(uint64_t name, absl::Time kill_at) override {
+    for (FakeRun& run : runs) {
+      if (run.name == name) run.kill_at = std::min(run.kill_at, kill_at);
+    }
+  }
+
   // As when its process dies: everything that is out comes back as lost.
-  // `crashed`: one of its runs may be to blame.
-  void Die(const std::string& reason = "killed by signal 9", bool crashed = false) {
+  // `crashed`: one of its runs may be to blame; else `unexplained`: perhaps.
+  void Die(const std::string& reason = "killed by signal 9", bool crashed = false,
+           bool unexplained = false) {
     alive_ = false;
     if (on_death) on_death();
     auto out = std::move(out_);
@@ -91,6 +100,7 @@ class FakeWorker final : public fleet::Worker {
       outcome.status = absl::UnavailableError(reason);
       outcome.worker_lost = true;
       outcome.crashed = crashed;
+      outcome.unexplained = unexplained;
       run.done(std::move(outcome));
     }
   }
