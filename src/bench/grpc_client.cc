@@ -23,6 +23,7 @@ namespace {
 // Windows so large that flow control never limits the load.
 constexpr int32_t kWindowBytes = (1u << 31) - 1;
 constexpr uint32_t kFrameBytes = 1 << 20;
+constexpr int kUnavailable = 14;   // The gRPC status.
 constexpr size_t kFieldsMax = 48;  // Seven of gRPC's own, the rest are the user's.
 
 std::string_view View(const uint8_t* bytes, size_t size) {
@@ -220,7 +221,11 @@ class GrpcClient final : public Client, Socket::Owner {
                   .words = call->message,
                   .at_ns = self->now_ns_};
     std::string words;
-    if (!answer.ok && call->grpc_status < 0) {
+    if (error == NGHTTP2_REFUSED_STREAM) {
+      // The server has not looked at it, and says so: as gRPC's clients read that.
+      answer.code = kUnavailable;
+      answer.words = "the server refused the stream (REFUSED_STREAM)";
+    } else if (!answer.ok && call->grpc_status < 0) {
       // No gRPC answer: the stream was reset, or something else than a gRPC server is there.
       answer.code = kConnectionLost;
       words = error != 0 ? base::Cat("stream reset: ", nghttp2_http2_strerror(error))
