@@ -129,6 +129,8 @@ CHECKS = [
     ),
     Check("overload", "accepted_p99_ms", "  p99 of the accepted, deadline 100 ms", 100, long=True),
     Check("overload", "refusal_ms", "  median refusal, ms", 1.0, long=True),
+    Check("after_overload", "wasted_share", "  run time for callers who had gone", 0.01, long=True),
+    Check("after_overload", "recovery_seconds", "  normal again after, s", 2.0, long=True),
     Check(
         "steady", "steady_p99_ratio", "70 % load: p99 / the M/D/c ideal", 1.15, limit=1.5, long=True
     ),

@@ -147,6 +147,13 @@ class Gate:
             "refusal_ms": max(p["refusal_p50_us"] for p in over) / 1000,
         }
 
+    def after_overload(self):
+        found = curves.what_overload_leaves(cases.BURN, 4 * self.seconds)
+        return {
+            "wasted_share": max(found["wasted"].values()),
+            "recovery_seconds": max(found["recovery_seconds"].values()),
+        }
+
     def steady(self):
         """At 70 % of what it can do, against as many executors fed from one queue."""
         with curves.Four(cases.BURN.model, names=()) as four:

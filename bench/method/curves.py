@@ -4,14 +4,16 @@
 
 import heapq
 import random
+import time
 
-from method import cases, rounds, servers
+from method import cases, facts, rounds, servers
 from method.load import closed_round, open_round
 from method.svg import Chart
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9)  # Of the weakest server's capacity, the same for all.
 OVERLOADS = (0.5, 0.8, 1, 2, 5, 10)  # Of each server's own capacity.
 DEADLINE_MS = 100
+RECOVERY_SECONDS_MAX = 20.0  # Then it has not come back.
 KINDS = {
     "gRPC sync": {"kind": "grpc_sync"},
     "gRPC queues": {"kind": "grpc_queues", "threads": cases.CPUS},
@@ -84,6 +86,40 @@ def goodput_against_overload(workload, seconds):
         "capacity_per_second": able,
         "points": points,
     }
+
+
+def what_overload_leaves(workload, seconds, slice_seconds=0.5):
+    """tensord: the part of its work that was for nobody, and how long it is not itself after."""
+    server = facts.with_metrics(f"tensord {workload.model}", [workload.model])
+    try:
+        able = capacity(server, workload, cases.Load("stock", 4, 2 * cases.CPUS), seconds)
+        quiet = open_round(server, workload, rate=able / 2, seconds=seconds)
+        wasted, recovery = {}, {}
+        for times in [t for t in OVERLOADS if t > 1]:
+            rounds.show(f"{workload.name} after {times} x {able:.0f}/s")
+            before = facts.run_seconds(server)
+            more = {"seconds": seconds, "deadline_ms": DEADLINE_MS}
+            open_round(server, workload, rate=times * able, **more)
+            ended = time.monotonic()
+            after = facts.run_seconds(server)
+            wasted[times] = (after["wasted"] - before["wasted"]) / (after["run"] - before["run"])
+            more = {"rate": able / 2, "seconds": slice_seconds, "warm_up": 0.0}
+            recovery[times] = RECOVERY_SECONDS_MAX
+            while time.monotonic() - ended < RECOVERY_SECONDS_MAX:
+                begun = time.monotonic() - ended
+                found = open_round(server, workload, deadline_ms=DEADLINE_MS, **more)
+                if is_quiet(found, quiet):
+                    recovery[times] = begun
+                    break
+        rounds.show("")
+        return {"wasted": wasted, "recovery_seconds": recovery}
+    finally:
+        server.stop()
+
+
+def is_quiet(found, quiet):
+    """As it was before: nothing failed, and hardly anybody waited longer. Pure."""
+    return found["failed"] == 0 and 0 < found["p90_us"] <= 2 * quiet["p90_us"]
 
 
 def latency_chart(found):

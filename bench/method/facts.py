@@ -61,6 +61,15 @@ def stages(server, model, protocol):
     return found
 
 
+def run_seconds(server):
+    """Of all runs so far, and of them for callers who had gone."""
+    samples = metrics(server)
+    return {
+        "run": total(samples, ":tensorflow:core:graph_run_time_usecs") / 1e6,
+        "wasted": total(samples, "tensord_wasted_run_seconds_total"),
+    }
+
+
 def socket_to_tensor(seconds):
     """An image by gRPC and as JSON: stages, and bytes copied a request in user space."""
     server = with_metrics("tensord stages", ["image_in"])

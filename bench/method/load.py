@@ -97,8 +97,8 @@ def closed_round(server, workload, load, seconds, warm_up=0.4):
     return run(command)
 
 
-def open_round(server, workload, *, rate, seconds, deadline_ms=0, connections=4):
+def open_round(server, workload, *, rate, seconds, deadline_ms=0, connections=4, warm_up=1.0):
     """Poisson arrivals from a stock gRPC C++ client; latency from the intended send time."""
     load = Load("stock", connections, 0)
-    more = {"seconds": seconds, "warm_up": 1.0, "rate": rate, "deadline_ms": deadline_ms}
+    more = {"seconds": seconds, "warm_up": warm_up, "rate": rate, "deadline_ms": deadline_ms}
     return run(stock_command(server, workload, load, **more))
