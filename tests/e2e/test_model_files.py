@@ -51,6 +51,7 @@ def test_a_missing_op_is_named_with_what_to_do(servers, models, grpc_client):
         (status,) = client.status(model)
         for word in words:
             assert word in status.status.error_message
+    eventually(lambda: "AVAILABLE" in client.states("half").values(), "the good one serves")
     assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
 
 
