@@ -10,26 +10,10 @@
 
 #include "base/ascii.h"
 #include "base/text.h"
+#include "wire/percent.h"
 
 namespace tensord::wire {
 namespace {
-
-// As libcurl: what is not a percent sign and two hex digits stays.
-std::string PercentDecode(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool encoded = text[i] == '%' && i + 2 < text.size() &&
-                         base::HexDigit(text[i + 1]) >= 0 && base::HexDigit(text[i + 2]) >= 0;
-    if (!encoded) {
-      out.push_back(text[i]);
-      continue;
-    }
-    out.push_back(
-        static_cast<char>(base::HexDigit(text[i + 1]) * 16 + base::HexDigit(text[i + 2])));
-    i += 2;
-  }
-  return out;
-}
 
 bool IsDigits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;

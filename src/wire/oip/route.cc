@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/ascii.h"
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "wire/oip/request.h"
+#include "wire/percent.h"
 
 namespace tensord::wire {
 namespace {
@@ -26,23 +26,6 @@ std::vector<std::string_view> Split(std::string_view path) {
     path.remove_prefix(slash);
   }
   return segments;
-}
-
-// What is not a percent sign and two hex digits stays.
-std::string PercentDecode(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool encoded = text[i] == '%' && i + 2 < text.size() &&
-                         base::HexDigit(text[i + 1]) >= 0 && base::HexDigit(text[i + 2]) >= 0;
-    if (!encoded) {
-      out.push_back(text[i]);
-      continue;
-    }
-    out.push_back(
-        static_cast<char>(base::HexDigit(text[i + 1]) * 16 + base::HexDigit(text[i + 2])));
-    i += 2;
-  }
-  return out;
 }
 
 OipRoute Refuse(int http_status, absl::Status error) {
