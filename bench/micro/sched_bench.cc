@@ -29,6 +29,7 @@ class NullWorker final : public fleet::Worker {
     for (const tensor::TensorView& piece : spec.inputs[0]) rows += piece.shape.dim(0);
     out_.emplace_back(rows, std::move(done));
   }
+  void Abandon(uint64_t /*name*/, absl::Time /*kill_at*/) override {}
   bool FinishOne() {
     if (out_.empty()) return false;
     auto [rows, done] = std::move(out_.back());
