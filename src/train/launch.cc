@@ -45,7 +45,7 @@ class Launcher {
   int Run();
 
  private:
-  absl::Status TakeSignals();
+  absl::Status HearSignals();
   absl::Status Meet();
   void OnSignals();
   void OnInput();
@@ -78,13 +78,8 @@ class Launcher {
   std::optional<int> code_;
 };
 
-absl::Status Launcher::TakeSignals() {
-  sigset_t taken;
-  sigemptyset(&taken);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGUSR2}) sigaddset(&taken, signal);
-  sigprocmask(SIG_BLOCK, &taken, nullptr);
-  signals_.Reset(signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!signals_.valid()) return absl::InternalError("signalfd failed");
+absl::Status Launcher::HearSignals() {
+  ASSIGN_OR_RETURN(signals_, TakeSignals());
   signal_watch_ = loop_->Add(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignals(); });
   if (launch_.watch_input) {
     input_watch_ = loop_->Add(STDIN_FILENO, EPOLLIN, [this](uint32_t) { OnInput(); });
@@ -134,7 +129,7 @@ absl::Status Launcher::Meet() {
 }
 
 int Launcher::Run() {
-  absl::Status status = TakeSignals();
+  absl::Status status = HearSignals();
   if (status.ok()) status = Meet();
   if (!status.ok()) {
     obs::Error("{}", std::string(base::Message(status)));

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,6 +93,16 @@ absl::StatusOr<std::pair<base::UniqueFd, base::UniqueFd>> MakePipe() {
   }
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return std::pair(base::UniqueFd(ends[0]), base::UniqueFd(ends[1]));
+}
+
+absl::StatusOr<base::UniqueFd> TakeSignals() {
+  sigset_t taken;
+  sigemptyset(&taken);
+  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGUSR2}) sigaddset(&taken, signal);
+  sigprocmask(SIG_BLOCK, &taken, nullptr);
+  base::UniqueFd signals(signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!signals.valid()) return absl::InternalError("signalfd failed");
+  return signals;
 }
 
 absl::StatusOr<Spawned> Spawn(const ToSpawn& what) {

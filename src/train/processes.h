@@ -36,6 +36,10 @@ struct ToSpawn {
 // A pipe; both ends close-on-exec, the reading one non-blocking.
 absl::StatusOr<std::pair<base::UniqueFd, base::UniqueFd>> MakePipe();
 
+// Blocks the signals by which a launcher is told something (a child's end, to stop, that its guard
+// is gone), and gives the descriptor, non-blocking, from which they are read instead.
+absl::StatusOr<base::UniqueFd> TakeSignals();
+
 // A child in a process group of its own that dies with us. A program that
 // cannot be exec'd says so on its standard error and ends with 127.
 // REQUIRES: one thread; every other descriptor is close-on-exec.

@@ -109,7 +109,7 @@ class Group {
   int signal() const { return signal_; }
 
  private:
-  absl::Status TakeSignals();
+  absl::Status HearSignals();
   void OnSignals();
   void Reap();
   void HangUp();
@@ -123,13 +123,8 @@ class Group {
   int signal_ = 0;
 };
 
-absl::Status Group::TakeSignals() {
-  sigset_t taken;
-  sigemptyset(&taken);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGUSR2}) sigaddset(&taken, signal);
-  sigprocmask(SIG_BLOCK, &taken, nullptr);
-  signals_.Reset(signalfd(-1, &taken, SFD_NONBLOCK | SFD_CLOEXEC));
-  if (!signals_.valid()) return absl::InternalError("signalfd failed");
+absl::Status Group::HearSignals() {
+  ASSIGN_OR_RETURN(signals_, TakeSignals());
   watch_ = loop_->Add(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignals(); });
   return absl::OkStatus();
 }
@@ -138,7 +133,7 @@ absl::Status Group::Run(const SshSetup& setup,
                         const std::vector<std::vector<std::string>>& commands,
                         const std::string& first_line, absl::Duration longest) {
   ASSIGN_OR_RETURN(loop_, loop::EventLoop::Create());
-  RETURN_IF_ERROR(TakeSignals());
+  RETURN_IF_ERROR(HearSignals());
   for (size_t i = 0; i < commands.size(); ++i) {
     ToSpawn what{.arguments = commands[i],
                  .environment = setup.own_environment,

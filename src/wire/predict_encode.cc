@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "tensor/string_layout.h"
+#include "wire/integers.h"
 
 namespace tensord::wire {
 namespace {
@@ -77,38 +78,6 @@ bool IsRaw(DType dtype) {
          dtype == DType::kComplex128;
 }
 
-// Calls visit(value) with each element as its varint; negative ones are sign-extended to 64 bits.
-template <typename T, typename Visit>
-void ForEachOf(std::span<const std::byte> bytes, Visit visit) {
-  for (size_t at = 0; at < bytes.size(); at += sizeof(T)) {
-    T value;
-    std::memcpy(&value, bytes.data() + at, sizeof(T));
-    visit(static_cast<uint64_t>(static_cast<int64_t>(value)));
-  }
-}
-
-template <typename Visit>
-void ForEachVarint(const TensorView& tensor, Visit visit) {
-  switch (tensor.dtype) {
-    case DType::kInt8:
-      return ForEachOf<int8_t>(tensor.bytes, visit);
-    case DType::kUint8:
-      return ForEachOf<uint8_t>(tensor.bytes, visit);
-    case DType::kInt16:
-      return ForEachOf<int16_t>(tensor.bytes, visit);
-    case DType::kUint16:
-    case DType::kHalf:
-    case DType::kBfloat16:
-      return ForEachOf<uint16_t>(tensor.bytes, visit);
-    case DType::kInt32:
-      return ForEachOf<int32_t>(tensor.bytes, visit);
-    case DType::kUint32:
-      return ForEachOf<uint32_t>(tensor.bytes, visit);
-    default:
-      return ForEachOf<int64_t>(tensor.bytes, visit);
-  }
-}
-
 uint64_t FieldBytes(uint32_t field, uint64_t payload_bytes) {
   return static_cast<uint64_t>(VarintBytes(static_cast<uint64_t>(field) << 3)) +
          static_cast<uint64_t>(VarintBytes(payload_bytes)) + payload_bytes;
@@ -153,7 +122,7 @@ absl::Status PlanNumbers(const TensorView& tensor, bool as_content, Plan* plan) 
   } else {
     plan->form = Form::kVarints;
     plan->payload_bytes = 0;
-    ForEachVarint(tensor, [&](uint64_t value) {
+    ForEachInteger(tensor, [&](uint64_t value) {
       plan->payload_bytes += static_cast<uint64_t>(VarintBytes(value));
     });
   }
@@ -215,7 +184,7 @@ void AppendValues(const TensorView& tensor, const Plan& plan, std::string* out) 
     case Form::kRaw:
       return AppendBytes(tensor.bytes, out);
     case Form::kVarints:
-      return ForEachVarint(tensor, [out](uint64_t value) { AppendVarint(value, out); });
+      return ForEachInteger(tensor, [out](uint64_t value) { AppendVarint(value, out); });
     case Form::kBools:
       for (const std::byte value : tensor.bytes) out->push_back(value != std::byte{0} ? 1 : 0);
       return;

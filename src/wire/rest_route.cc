@@ -10,7 +10,7 @@
 
 #include "base/ascii.h"
 #include "base/text.h"
-#include "wire/percent.h"
+#include "wire/url_path.h"
 
 namespace tensord::wire {
 namespace {
@@ -25,17 +25,6 @@ bool IsName(std::string_view text) {
 }
 
 using Segments = std::span<const std::string_view>;
-
-std::vector<std::string_view> Split(std::string_view path) {
-  std::vector<std::string_view> segments;
-  while (!path.empty()) {
-    path.remove_prefix(1);  // The slash.
-    const size_t slash = std::min(path.find('/'), path.size());
-    segments.push_back(path.substr(0, slash));
-    path.remove_prefix(slash);
-  }
-  return segments;
-}
 
 // What a path names, before it is decoded.
 struct Match {
@@ -66,7 +55,7 @@ bool MatchInference(std::string_view path, Match* match, std::string_view* verb)
   const size_t colon = path.find(':');
   if (colon == std::string_view::npos || !path.starts_with('/')) return false;
   *verb = path.substr(colon + 1);
-  const std::vector<std::string_view> segments = Split(path.substr(0, colon));
+  const std::vector<std::string_view> segments = SplitPath(path.substr(0, colon));
   if (!IsName(segments[0])) return false;
   match->model = segments[0];
   return MatchSuffix(Segments(segments).subspan(1), /*with_subresource=*/false, match);
@@ -75,7 +64,7 @@ bool MatchInference(std::string_view path, Match* match, std::string_view* verb)
 // The model's name may be left out; it then is missed later.
 bool MatchLookup(std::string_view path, Match* match) {
   if (!path.empty() && !path.starts_with('/')) return false;
-  const std::vector<std::string_view> segments = Split(path);
+  const std::vector<std::string_view> segments = SplitPath(path);
   if (!segments.empty() && IsName(segments[0])) {
     match->model = segments[0];
     if (MatchSuffix(Segments(segments).subspan(1), /*with_subresource=*/true, match)) return true;

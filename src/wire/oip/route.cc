@@ -10,23 +10,12 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "wire/oip/request.h"
-#include "wire/percent.h"
+#include "wire/url_path.h"
 
 namespace tensord::wire {
 namespace {
 
 using Segments = std::span<const std::string_view>;
-
-std::vector<std::string_view> Split(std::string_view path) {
-  std::vector<std::string_view> segments;
-  while (!path.empty()) {
-    path.remove_prefix(1);  // The slash.
-    const size_t slash = std::min(path.find('/'), path.size());
-    segments.push_back(path.substr(0, slash));
-    path.remove_prefix(slash);
-  }
-  return segments;
-}
 
 OipRoute Refuse(int http_status, absl::Status error) {
   return {.kind = OipKind::kBad, .error = std::move(error), .http_status = http_status};
@@ -107,7 +96,7 @@ OipRoute ParseOipRoute(std::string_view method, std::string_view target) {
   const std::string_view rest = path.substr(kRoot.size());
   if (!rest.empty() && rest.front() != '/') return {};
   if (method == "OPTIONS") return {.kind = OipKind::kPreflight};
-  OipRoute route = PathRoute(Split(rest), path);
+  OipRoute route = PathRoute(SplitPath(rest), path);
   if (route.kind == OipKind::kBad || method == MethodOf(route.kind)) return route;
   return Refuse(405, absl::InvalidArgumentError(
                          base::Cat(path, " takes ", MethodOf(route.kind), ", not ", method)));

@@ -1,11 +1,24 @@
 // SPDX-FileCopyrightText: The tensord authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "wire/percent.h"
+#include "wire/url_path.h"
+
+#include <algorithm>
 
 #include "base/ascii.h"
 
 namespace tensord::wire {
+
+std::vector<std::string_view> SplitPath(std::string_view path) {
+  std::vector<std::string_view> segments;
+  while (!path.empty()) {
+    path.remove_prefix(1);  // The slash.
+    const size_t slash = std::min(path.find('/'), path.size());
+    segments.push_back(path.substr(0, slash));
+    path.remove_prefix(slash);
+  }
+  return segments;
+}
 
 std::string PercentDecode(std::string_view text) {
   std::string out;
