@@ -47,6 +47,28 @@ TEST(Advise, AnInputPipelineIsNamedWithItsShareAndItsStage) {
   EXPECT_NE(Decide(seen)[0].id, "input.pipeline");
 }
 
+TEST(Advise, TheStageIsTheOneThatTensorFlowTimed) {
+  Observation seen = Quiet();
+  const auto stage = [&seen](const char* name, double cpu) {
+    seen.cpu = cpu;
+    seen.ranks = {
+        Waiting(0.3),
+        {.name = "worker/1", .input_wait = 0.8, .input_stage = name, .input_stage_share = 0.9}};
+    return Decide(seen)[0];
+  };
+  EXPECT_THAT(stage("Map", 0.95).seen,
+              HasSubstr("map: it runs one by one (90 % of the pipeline's own time)"));
+  EXPECT_THAT(stage("Map", 0.95).action, HasSubstr("num_parallel_calls"));
+  EXPECT_THAT(stage("ParallelMap", 0.95).action, HasSubstr("cache()"));
+  EXPECT_THAT(stage("ParallelMap", 0.1).action, HasSubstr("private_threadpool_size"));
+  EXPECT_THAT(stage("TFRecord", 0.1).action, HasSubstr("interleave"));
+  EXPECT_THAT(stage("Generator", 0.1).seen, HasSubstr("Python generator"));
+  EXPECT_THAT(stage("FlatMap", 0.1).seen, HasSubstr("reading"));
+  EXPECT_THAT(stage("Some\x1b[2J", 0.1).seen, HasSubstr("Some"));
+  seen.ranks[1].input_stage_share = 0.2;
+  EXPECT_THAT(Decide(seen)[0].seen, HasSubstr("one CPU is busy")) << "no stage stands out";
+}
+
 TEST(Advise, AFullGpuThatIsNotBusyWantsMemoryNotSpeed) {
   Observation seen = Quiet();
   seen.gpus = {{.name = "A", .utilisation = 0.5, .memory = 0.95}};
@@ -59,6 +81,12 @@ TEST(Advise, CommunicationAndOversubscriptionAndMemoryAreNamed) {
   Observation seen = Quiet();
   seen.ranks = {{.name = "worker/0", .input_wait = 0.01, .all_reduce = 0.4}};
   EXPECT_EQ(Decide(seen)[0].id, "communication");
+  seen.ranks[0].all_reduce_bytes = 3 << 20;
+  seen.ranks[0].steps_per_second = 2;
+  EXPECT_THAT(Decide(seen)[0].seen, HasSubstr("worker/0 gives 3.0 MiB a step, 6.0 MiB/s"));
+  seen.ranks.push_back({.name = "worker/1", .input_wait = 0.01, .all_reduce = 0.05});
+  EXPECT_EQ(Decide(seen)[0].id, "ranks.uneven");
+  EXPECT_THAT(Decide(seen)[0].why, HasSubstr("all wait for worker/1"));
   seen = Quiet();
   seen.running = 40;
   seen.pressure_cpu = 60;

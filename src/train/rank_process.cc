@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cmath>
 
 #include "base/text.h"
 #include "obs/log.h"
@@ -16,14 +17,21 @@ namespace tensord::train {
 namespace {
 
 constexpr int kReadsAtOnce = 16;  // Of 4 KiB: no rank's chatter holds up the others.
+constexpr size_t kStageBytesMax = 64;
 
-// The number behind `name` in "step=12 wait=0.25", 0 when it is not there.
-double NumberIn(std::string_view line, std::string_view name) {
+// What stands behind `name` in "step=12 wait=0.25 stage=Map", "" when it is not there.
+std::string_view WordIn(std::string_view line, std::string_view name) {
   const size_t at = line.find(name);
-  if (at == std::string_view::npos) return 0;
-  double number = 0;
-  std::from_chars(line.data() + at + name.size(), line.data() + line.size(), number);
-  return number;
+  if (at == std::string_view::npos) return "";
+  const std::string_view rest = line.substr(at + name.size());
+  return rest.substr(0, rest.find(' '));
+}
+
+double NumberIn(std::string_view line, std::string_view name, double otherwise) {
+  const std::string_view word = WordIn(line, name);
+  double number = otherwise;
+  std::from_chars(word.data(), word.data() + word.size(), number);
+  return std::isfinite(number) ? number : otherwise;
 }
 
 }  // namespace
@@ -92,8 +100,12 @@ void RankProcess::ReadBeats() {
 
 void RankProcess::Beat(std::string_view line) {
   helped_ = true;
-  const auto steps = static_cast<int64_t>(NumberIn(line, "step="));
-  input_wait_ = NumberIn(line, "wait=");
+  const auto steps = static_cast<int64_t>(NumberIn(line, "step=", 0));
+  status_.input_wait = NumberIn(line, "wait=", 0);
+  status_.input_stage = WordIn(line, "stage=").substr(0, kStageBytesMax);
+  status_.input_stage_share = NumberIn(line, "part=", 0);
+  status_.all_reduce = NumberIn(line, "reduce=", -1);
+  status_.all_reduce_bytes = NumberIn(line, "bytes=", -1);
   if (steps > view_.steps) {
     view_.steps = steps;
     view_.last_progress = loop_->Now();
@@ -102,10 +114,10 @@ void RankProcess::Beat(std::string_view line) {
 
 RankStatus RankProcess::Status() {
   rate_.Add(loop_->ClockNow(), view_.steps);
-  return {.name = place_.name,
-          .step = view_.steps,
-          .steps_per_second = rate_.PerSecond(),
-          .input_wait = input_wait_};
+  status_.name = place_.name;
+  status_.step = view_.steps;
+  status_.steps_per_second = rate_.PerSecond();
+  return status_;
 }
 
 void RankProcess::SetStopped(bool stopped) {

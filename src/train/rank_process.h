@@ -67,7 +67,7 @@ class RankProcess {
   RankWords words_;
   RankView view_;
   bool helped_ = false;
-  double input_wait_ = 0;
+  RankStatus status_;  // As last told.
   StepRate rate_;
   Stream out_, err_, beats_;
 };

@@ -37,7 +37,16 @@ std::string StatusJson(const std::vector<RankStatus>& ranks) {
     list +=
         base::Cat(list.empty() ? "" : ", ", "{\"name\": \"", obs::Escape(rank.name),
                   "\", \"step\": ", rank.step, ", \"steps_per_second\": ", rank.steps_per_second,
-                  ", \"input_wait\": ", rank.input_wait, "}");
+                  ", \"input_wait\": ", rank.input_wait);
+    if (!rank.input_stage.empty()) {
+      list += base::Cat(", \"input_stage\": \"", obs::Escape(rank.input_stage),
+                        "\", \"input_stage_share\": ", rank.input_stage_share);
+    }
+    if (rank.all_reduce >= 0) list += base::Cat(", \"all_reduce\": ", rank.all_reduce);
+    if (rank.all_reduce_bytes >= 0) {
+      list += base::Cat(", \"all_reduce_bytes\": ", rank.all_reduce_bytes);
+    }
+    list += "}";
   }
   return base::Cat("{\"ranks\": [", list, "]}\n");
 }

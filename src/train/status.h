@@ -30,7 +30,11 @@ struct RankStatus {
   std::string name = {};  // "worker/0"
   int64_t step = 0;
   double steps_per_second = 0;
-  double input_wait = 0;  // Share of the time, 0 to 1.
+  double input_wait = 0;         // Share of the time, 0 to 1.
+  std::string input_stage = {};  // The slowest of its input, as tf.data names it; may be "".
+  double input_stage_share = 0;  // Of all stages' time.
+  double all_reduce = -1;        // Share of the time; -1: not told, as below.
+  double all_reduce_bytes = -1;  // A step.
 };
 
 // The form is the one of docs/doctor.md.

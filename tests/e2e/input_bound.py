@@ -1,90 +1,142 @@
 # SPDX-FileCopyrightText: The tensord authors
 # SPDX-License-Identifier: Apache-2.0
-"""A training loop that waits for its input; test_advise.py runs it.
+"""Training that waits for its input; test_advise.py runs it under `tensord train`.
 
-Arguments: a status file to keep, and a file whose appearance ends the first phase. Prints, as JSON,
-the share of waiting over the whole phase by the loop's own clock, and the rates before and after
-the fix that `tensord advise` proposes.
+    input_bound.py loop|fit
+
+`loop` has a map that waits, and its own clock stands around next(). `fit` is Keras's, and its
+source waits; with nothing fetched in advance, the source's own clock tells how long a step waits.
+Of each step a line goes to the file "clock": the time of day, seconds waited and seconds in all so
+far. When the file "fix" appears, training goes on with what `tensord advise` proposes; when "end"
+does, it ends. Nothing here knows of tensord.
 """
 
-import json
+import os
 import sys
 import time
 from pathlib import Path
 
+import keras
 import numpy as np
 import tensorflow as tf
 
-STATUS, DONE = Path(sys.argv[1]), Path(sys.argv[2])
-SIZE = 256
+WAIT_SECONDS = 0.04  # Stands for a disk, a network or a decoder; Python's lock is free meanwhile.
+SIZE = 128
+AUTO = tf.data.AUTOTUNE
 
 
-def slow_example(i):
-    """Stands for decoding an image; the interpreter's lock is free meanwhile."""
-    time.sleep(0.04)
-    return np.full((SIZE, SIZE), i % 7, np.float32)
+class Clock:
+    def __init__(self):
+        self.file = Path("clock").open("w", buffering=1)
+        self.waited = self.all = 0.0
+
+    def step(self, waited, whole):
+        self.waited += waited
+        self.all += whole
+        self.file.write(f"{time.time()} {self.waited} {self.all}\n")
 
 
-def pipeline(parallel):
-    def load(i):
-        example = tf.numpy_function(slow_example, [i], tf.float32)
-        return tf.ensure_shape(example, (SIZE, SIZE))
+def with_threads(dataset):
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 16
+    return dataset.with_options(options).prefetch(AUTO)
+
+
+def rows(number):
+    time.sleep(WAIT_SECONDS)
+    return np.full((SIZE, SIZE), number % 7, np.float32)
+
+
+def mapped(fixed):
+    def load(number):
+        return tf.ensure_shape(tf.numpy_function(rows, [number], tf.float32), (SIZE, SIZE))
 
     numbers = tf.data.Dataset.range(1_000_000)
+    return with_threads(numbers.map(load, num_parallel_calls=AUTO)) if fixed else numbers.map(load)
+
+
+class Source:
+    """What a generator gives, and how long that took."""
+
+    seconds = 0.0
+
+    @classmethod
+    def examples(cls):
+        number = 0
+        while True:
+            begin = time.perf_counter()
+            example = rows(number)
+            cls.seconds += time.perf_counter() - begin
+            number += 1
+            yield example, example[:, :1]
+
+
+def generated(fixed):
+    def one(_):
+        spec = tf.TensorSpec((SIZE, SIZE)), tf.TensorSpec((SIZE, 1))
+        return tf.data.Dataset.from_generator(Source.examples, output_signature=spec)
+
+    if fixed:
+        sources = tf.data.Dataset.range(8)
+        return with_threads(sources.interleave(one, cycle_length=8, num_parallel_calls=AUTO))
     options = tf.data.Options()
-    if parallel:
-        options.threading.private_threadpool_size = 16
-        loaded = numbers.map(load, num_parallel_calls=tf.data.AUTOTUNE)
-        return loaded.prefetch(tf.data.AUTOTUNE).with_options(options)
-    # Else TensorFlow adds a prefetch of its own.
-    options.experimental_optimization.inject_prefetch = False
-    return numbers.map(load).with_options(options)
+    options.experimental_optimization.inject_prefetch = False  # Else the clock is not the wait.
+    return one(0).with_options(options)
 
 
-weights = tf.Variable(tf.random.normal((SIZE, SIZE), stddev=0.01))
+def make_model():
+    inner = [keras.layers.Dense(SIZE, activation="tanh") for _ in range(12)]
+    model = keras.Sequential([keras.Input((SIZE,)), *inner, keras.layers.Dense(1)])
+    model.compile("sgd", loss="mse")
+    return model
 
 
-@tf.function
-def step(x):
-    for _ in range(10):
+def loop(model, dataset, clock, until):
+    optimizer = keras.optimizers.SGD(1e-3)
+
+    @tf.function
+    def step(batch):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_mean(tf.square(tf.matmul(tf.matmul(x, weights), weights)))
-        weights.assign_sub(1e-6 * tape.gradient(loss, weights))
-    return loss
+            loss = tf.reduce_mean(tf.square(model(batch)))
+        optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+        return loss
 
-
-def timed_step(x):
-    step(x).numpy()
-    return time.perf_counter()
-
-
-def first_phase():
-    batches = iter(pipeline(parallel=False))
-    timed_step(next(batches))
-    real = waited = 0.0
-    steps = 0
-    while not DONE.exists():
+    batches = iter(dataset)
+    step(next(batches))
+    while not until.exists():
         begin = time.perf_counter()
         batch = next(batches)
-        waited += time.perf_counter() - begin
-        real += timed_step(batch) - begin
-        steps += 1
-        rank = {"name": "worker/0", "step": steps, "steps_per_second": steps / real}
-        rank["input_wait"] = waited / real
-        part = STATUS.with_suffix(".part")
-        part.write_text(json.dumps({"ranks": [rank]}))
-        part.rename(STATUS)
-    return waited / real, steps / real
+        waited = time.perf_counter() - begin
+        step(batch).numpy()
+        clock.step(waited, time.perf_counter() - begin)
 
 
-def second_phase():
-    batches = iter(pipeline(parallel=True))
-    timed_step(next(batches))
-    begin = time.perf_counter()
-    for _ in range(40):
-        end = timed_step(next(batches))
-    return 40 / (end - begin)
+class Steps(keras.callbacks.Callback):
+    def __init__(self, clock, until):
+        super().__init__()
+        self.clock, self.until = clock, until
+        self.seconds, self.last = None, None
+
+    def on_train_batch_end(self, batch, logs=None):
+        now, seconds = time.perf_counter(), Source.seconds
+        if self.last is not None:
+            self.clock.step(seconds - self.seconds, now - self.last)
+        self.seconds, self.last = seconds, now
+        self.model.stop_training = self.until.exists()
 
 
-share, before = first_phase()
-print(json.dumps({"true_share": share, "before": before, "after": second_phase()}))
+def fit(model, dataset, clock, until):
+    model.fit(dataset, steps_per_epoch=1_000_000, callbacks=[Steps(clock, until)], verbose=0)
+
+
+def main():
+    make, train = {"loop": (mapped, loop), "fit": (generated, fit)}[sys.argv[1]]
+    clock, model = Clock(), make_model()
+    for fixed, until in ((False, Path("fix")), (True, Path("end"))):
+        train(model, make(fixed), clock, until)
+        print("fixed" if not fixed else "ended", flush=True)
+    os._exit(0)  # Threads of TensorFlow are inside the generators, and Python would wait for them.
+
+
+if __name__ == "__main__":
+    main()

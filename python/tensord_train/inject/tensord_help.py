@@ -9,7 +9,6 @@ once what it did, and does nothing otherwise. A failing patch never fails the sc
 import contextlib
 import faulthandler
 import importlib.abc
-import importlib.metadata
 import os
 import signal
 import sys
@@ -17,130 +16,67 @@ import threading
 import time
 from importlib.machinery import PathFinder
 
+import tensord_keras
+import tensord_meters
+from tensord_meters import PIPELINES, PROGRESS
+from tensord_say import say
+
 DUMP_SIGNAL = signal.SIGRTMIN + 6  # As in src/train/agent.cc.
 BEAT_SECONDS = 0.5
+STAGE_SECONDS = 2.0  # Asking for the slow stage costs more than a counter.
+STAGE_SHARE = 0.1  # Of waiting; below it nobody asks.
 
 
-class Progress:
-    """What the launcher hears of this rank. Counters only grow; races lose a count at most."""
+# ---- Telling the launcher ------------------------------------------------------------------------
+
+
+class Window:
+    """What happened since the last beat, as a line for the launcher."""
 
     def __init__(self):
         self.steps = 0
-        self.wait_seconds = 0.0
-        self.graph_wait = None  # A variable that graphs add to: [seconds, calls].
+        self.since = time.monotonic()
+        self.waited = 0.0
+        self.exchanged = (0.0, 0.0)
+        self.stage = ("", 0.0)
+        self.stage_at = self.since
 
-    def waited(self):
-        """Seconds spent waiting for input, in Python and in graphs."""
-        total = self.wait_seconds
-        if self.graph_wait is not None:
-            with contextlib.suppress(Exception):  # At the very end TensorFlow may be gone.
-                total += float(self.graph_wait.numpy()[0])
-        return total
+    def line(self, steps):
+        now, waited, exchanged = time.monotonic(), PROGRESS.waited(), PROGRESS.exchanged()
+        seconds, first = max(now - self.since, 1e-6), self.steps == 0
+        # The first window holds imports and tracing.
+        wait = 0.0 if first else min((waited - self.waited) / seconds, 1.0)
+        text = f"step={steps} wait={wait:.3f}"
+        if exchanged[1] > 0 and not first:
+            share = min((exchanged[0] - self.exchanged[0]) / seconds, 1.0)
+            each = (exchanged[1] - self.exchanged[1]) / (steps - self.steps)
+            text += f" reduce={share:.3f} bytes={each:.0f}"
+        text += self._slow_stage(now, wait)
+        self.steps, self.since, self.waited, self.exchanged = steps, now, waited, exchanged
+        return text + "\n"
 
-
-PROGRESS = Progress()
-
-
-def say(text):
-    print(f"tensord: {text}", file=sys.stderr, flush=True)
-
-
-# ---- Steps ---------------------------------------------------------------------------------------
+    def _slow_stage(self, now, wait):
+        if wait < STAGE_SHARE:
+            self.stage = ("", 0.0)
+        elif now - self.stage_at >= STAGE_SECONDS:
+            self.stage_at = now
+            with contextlib.suppress(Exception):  # A version without it; the end of the script.
+                self.stage = PIPELINES.slowest_stage()
+        name, part = self.stage
+        return f" stage={name} part={part:.3f}" if name else ""
 
 
 def beat(descriptor):
     """Tells the launcher about new steps, twice a second."""
-    seen, since, waited = -1, time.monotonic(), 0.0
-    share = 0.0
+    window = Window()
     while True:
         steps = PROGRESS.steps
-        if steps != seen:
-            now, total = time.monotonic(), PROGRESS.waited()
-            # The first window holds imports and tracing.
-            share = (total - waited) / (now - since) if seen > 0 else 0.0
-            since, waited, seen = now, total, steps
+        if steps != window.steps:
             try:
-                os.write(descriptor, f"step={steps} wait={min(share, 1.0):.3f}\n".encode())
+                os.write(descriptor, window.line(steps).encode())
             except OSError:
                 return  # The launcher is gone, and so are we, soon.
         time.sleep(BEAT_SECONDS)
-
-
-def count_functions(module):
-    """Each outermost call of a tf.function is a sign of progress."""
-    original = module.Function.__call__
-    depth = threading.local()
-
-    def call(self, *args, **kwargs):
-        if getattr(depth, "value", 0):
-            return original(self, *args, **kwargs)
-        depth.value = 1
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            depth.value = 0
-            PROGRESS.steps += 1
-
-    module.Function.__call__ = call
-
-
-def count_schedules(module):
-    """A coordinator's closures run elsewhere: scheduling and joining is its progress."""
-    original = module.ClusterCoordinator.schedule
-
-    def schedule(self, *args, **kwargs):
-        PROGRESS.steps += 1
-        return original(self, *args, **kwargs)
-
-    module.ClusterCoordinator.schedule = schedule
-
-
-# ---- The wait for input --------------------------------------------------------------------------
-
-
-def measure_input(module):
-    for name in ("iterator_get_next", "iterator_get_next_as_optional"):
-        original = getattr(module, name, None)
-        if original is not None:
-            setattr(module, name, _timed(original))
-
-
-def _timed(original):
-    def get_next(*args, **kwargs):
-        import tensorflow as tf
-
-        if tf.executing_eagerly():
-            begin = time.perf_counter()
-            try:
-                return original(*args, **kwargs)
-            finally:
-                PROGRESS.wait_seconds += time.perf_counter() - begin
-        return _timed_in_graph(tf, original, args, kwargs)
-
-    return get_next
-
-
-def _timed_in_graph(tf, original, args, kwargs):
-    if PROGRESS.graph_wait is None:
-        # Not tf.Variable: a strategy would make a variable of all ranks of it, and ask them.
-        from tensorflow.python.ops.resource_variable_ops import ResourceVariable
-
-        with tf.init_scope(), tf.device("CPU:0"):
-            PROGRESS.graph_wait = ResourceVariable(
-                tf.zeros(2, tf.float64), trainable=False, name="tensord_input_wait"
-            )
-    begin = tf.timestamp()
-    with tf.control_dependencies([begin]):
-        result = original(*args, **kwargs)
-    with tf.control_dependencies(result if isinstance(result, list) else [result]):
-        end = tf.timestamp()
-    one = tf.constant(1.0, tf.float64)
-    PROGRESS.graph_wait.assign_add(tf.stack([end - begin, one]), read_value=False)
-    # Else the second time may be taken after the work that uses the batch.
-    with tf.control_dependencies([end]):
-        if isinstance(result, list):
-            return [tf.identity(part) for part in result]
-        return tf.identity(result)
 
 
 # ---- Bounded waits -------------------------------------------------------------------------------
@@ -169,83 +105,19 @@ def bound_waits(module):
     say(f"ranks must find each other within {register_ms / 1000:g} s")
 
 
-# ---- Keras 3 over machines -----------------------------------------------------------------------
-
-
-def keras_version():
-    return importlib.metadata.version("keras")
-
-
-def mend_keras(module):
-    """fit, evaluate and predict of Keras 3 under MultiWorkerMirroredStrategy."""
-    import tensorflow as tf
-    from keras.src import tree  # `keras` itself is not whole yet: this runs inside its import.
-
-    trainer = module.TensorFlowTrainer
-    wanted = ("_collective_all_reduce_multi_worker", "reduce_per_replica")
-    if not all(hasattr(module, name) for name in wanted) or not hasattr(
-        trainer, "_maybe_symbolic_build"
-    ):
-        say(f"Keras {keras_version()} is unknown here: left as it is")
-        return
-    multi_worker = module._collective_all_reduce_multi_worker
-    build_as_shipped = trainer._maybe_symbolic_build
-    reduce_as_shipped = module.reduce_per_replica
-
-    def first_local(strategy, value):
-        if isinstance(value, tf.distribute.DistributedValues):
-            return strategy.experimental_local_results(value)[0]
-        return value
-
-    def build(self, iterator=None, data_batch=None):
-        strategy = self._distribute_strategy
-        if strategy is None or not multi_worker(strategy):
-            return build_as_shipped(self, iterator=iterator, data_batch=data_batch)
-        if iterator is not None:
-            for _, _, batches in iterator:
-                data_batch = next(batches)
-                break
-        # Shapes are all that building needs: no other rank has to be asked.
-        data_batch = tree.map_structure(lambda v: first_local(strategy, v), data_batch)
-        with strategy.scope():
-            self._symbolic_build(data_batch=data_batch)
-        return None
-
-    def reduce(values, strategy, reduction):
-        if not multi_worker(strategy) or reduction not in ("auto", "mean", "sum"):
-            return reduce_as_shipped(values, strategy, reduction)
-        how = "SUM" if reduction == "sum" else "MEAN"
-        return tree.map_structure(lambda v: strategy.reduce(how, v, axis=None), values)
-
-    trainer._maybe_symbolic_build = build
-    module.reduce_per_replica = reduce
-    say(f"Keras {keras_version()}: fit, evaluate and predict work over several workers")
-
-
-def mend_backup(module):
-    """BackupAndRestore: every rank its own files, so that none deletes another's."""
-    callback = module.BackupAndRestore
-    original = callback.__init__
-    rank, world = os.environ.get("RANK", "0"), int(os.environ.get("WORLD_SIZE", "1"))
-    if world < 2:
-        return
-
-    def init(self, backup_dir, *args, **kwargs):
-        original(self, os.path.join(backup_dir, f"rank_{rank}"), *args, **kwargs)
-
-    callback.__init__ = init
-    say(f"Keras {keras_version()}: BackupAndRestore keeps a folder for each rank")
-
-
 # ---- Arming --------------------------------------------------------------------------------------
 
 HOOKS = {
     "tensorflow.python.eager.context": bound_waits,
-    "tensorflow.python.eager.polymorphic_function.polymorphic_function": count_functions,
-    "tensorflow.python.distribute.coordinator.cluster_coordinator": count_schedules,
-    "tensorflow.python.ops.gen_dataset_ops": measure_input,
-    "keras.src.backend.tensorflow.trainer": mend_keras,
-    "keras.src.callbacks.backup_and_restore": mend_backup,
+    "tensorflow.python.eager.polymorphic_function.polymorphic_function": (
+        tensord_meters.count_functions
+    ),
+    "tensorflow.python.distribute.coordinator.cluster_coordinator": tensord_meters.count_schedules,
+    "tensorflow.python.ops.gen_dataset_ops": tensord_meters.measure_input,
+    "tensorflow.python.data.ops.iterator_ops": PIPELINES.watch,
+    "tensorflow.python.ops.gen_collective_ops": tensord_meters.measure_exchange,
+    "keras.src.backend.tensorflow.trainer": tensord_keras.mend_keras,
+    "keras.src.callbacks.backup_and_restore": tensord_keras.mend_backup,
 }
 
 

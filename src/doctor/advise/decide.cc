@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 
 #include "base/text.h"
+#include "doctor/advise/stage.h"
 #include "doctor/words.h"
 
 namespace tensord::doctor {
@@ -21,6 +23,8 @@ constexpr double kMemoryFull = 0.9;
 constexpr double kCpuBusy = 0.85;
 constexpr double kPressureHigh = 20;  // Percent of the time with somebody waiting.
 constexpr double kThreadsACpu = 2;
+constexpr double kUneven = 0.5;      // One share of another.
+constexpr double kBytesMax = 1e18;   // What a file may claim.
 constexpr double kQueueShare = 0.4;  // Of a request's time.
 constexpr double kSmallBatch = 2;    // Rows.
 
@@ -38,35 +42,6 @@ double MeanOf(const std::vector<Item>& items, double Item::*member) {
 }
 double MeanWait(const Observation& seen) { return MeanOf(seen.ranks, &Rank::input_wait); }
 double MeanGpu(const Observation& seen) { return MeanOf(seen.gpus, &GpuUse::utilisation); }
-
-// The stage of the input pipeline that is slow, and what mends it.
-struct Stage {
-  std::string name;
-  std::string fix;
-};
-
-Stage SlowStage(const Observation& seen) {
-  if (seen.pressure_io >= kPressureHigh || seen.cpu_wait >= kWaitShare) {
-    return {"reading: the disks are waited for",
-            "read more files at once: interleave(..., num_parallel_calls=tf.data.AUTOTUNE), then "
-            "cache() if the data fits in memory, or a local disk; prefetch(tf.data.AUTOTUNE) last"};
-  }
-  if (seen.cpu >= kCpuBusy) {
-    return {"preprocessing: all CPUs are busy with it",
-            "do the work once: cache() after the expensive map; batch() before a vectorised map(); "
-            "else more CPUs and memory, or tf.data service on other machines"};
-  }
-  const double busy_cpus = seen.cpu * seen.cpus;
-  if (seen.cpus > 1 && busy_cpus > 0.7 && busy_cpus < 1.5) {
-    return {"map: one CPU is busy and the others idle",
-            "map(..., num_parallel_calls=tf.data.AUTOTUNE), then prefetch(tf.data.AUTOTUNE) last"};
-  }
-  return {"map or source: it waits, with the CPUs mostly idle",
-          "map(..., num_parallel_calls=tf.data.AUTOTUNE), prefetch(tf.data.AUTOTUNE) last, and "
-          "threads of its own for what waits: options.threading.private_threadpool_size = 16 (else "
-          "it holds those that compute); if the source is remote, more readers: interleave(..., "
-          "num_parallel_calls=tf.data.AUTOTUNE)"};
-}
 
 void DecideInput(const Observation& seen, Findings* out) {
   const double wait = MeanWait(seen);
@@ -128,19 +103,46 @@ void DecideGpus(const Observation& seen, Findings* out) {
   }
 }
 
+// "worker/1 12 MiB a step"; "" when nobody told.
+std::string ExchangedBytes(const Rank& rank) {
+  if (rank.all_reduce_bytes < 0) return "";
+  std::string text = base::Cat(
+      "; ", rank.name, " gives ",
+      Bytes(static_cast<uint64_t>(std::min(rank.all_reduce_bytes, kBytesMax))), " a step");
+  if (rank.steps_per_second <= 0) return text;
+  const double rate = std::min(rank.all_reduce_bytes * rank.steps_per_second, kBytesMax);
+  return base::Cat(text, ", ", Bytes(static_cast<uint64_t>(rate)), "/s");
+}
+
+// A rank exchanges, or waits until the others do: who waits least is who keeps the others waiting.
 void DecideCommunication(const Observation& seen, Findings* out) {
-  double most = -1;
-  for (const Rank& rank : seen.ranks) most = std::max(most, rank.all_reduce);
-  if (most < kWaitShare) return;
-  out->push_back({.id = "communication",
-                  .level = Level::kWarning,
-                  .seen = base::Cat("up to ", Percent(most),
-                                    " of the step time is exchanging "
-                                    "gradients; network ",
-                                    Bytes(static_cast<uint64_t>(seen.network_bytes)), "/s"),
-                  .why = "more nodes make it worse",
-                  .action = "exchange in 16 bits (half the bytes), accumulate gradients over k "
-                            "micro-batches (1/k of the exchanges), then a faster network"});
+  std::vector<Rank> told;
+  std::ranges::copy_if(seen.ranks, std::back_inserter(told),
+                       [](const Rank& rank) { return rank.all_reduce >= 0; });
+  if (told.empty()) return;
+  const auto [least, most] = std::ranges::minmax_element(told, {}, &Rank::all_reduce);
+  if (most->all_reduce < kWaitShare) return;
+  if (least->all_reduce < most->all_reduce * kUneven) {
+    out->push_back({.id = "ranks.uneven",
+                    .level = Level::kWarning,
+                    .seen = base::Cat(most->name, " is ", Percent(most->all_reduce),
+                                      " of the step time in the exchange of gradients, ",
+                                      least->name, " ", Percent(least->all_reduce)),
+                    .why = base::Cat("all wait for ", least->name, ", whose steps take longest"),
+                    .action = base::Cat("find out why ", least->name,
+                                        " is slow: its input, its CPUs, its share of the data; "
+                                        "neither 16 bits nor a faster network help")});
+    return;
+  }
+  out->push_back(
+      {.id = "communication",
+       .level = Level::kWarning,
+       .seen = base::Cat("up to ", Percent(most->all_reduce),
+                         " of the step time is exchanging gradients", ExchangedBytes(*most),
+                         "; network ", Bytes(static_cast<uint64_t>(seen.network_bytes)), "/s"),
+       .why = "more nodes make it worse",
+       .action = "exchange in 16 bits (half the bytes), accumulate gradients over k "
+                 "micro-batches (1/k of the exchanges), then a faster network"});
 }
 
 void DecideHost(const Observation& seen, Findings* out) {

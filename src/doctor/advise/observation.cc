@@ -77,8 +77,9 @@ void ObserveModels(const std::vector<View>& views, Observation* all) {
 
 void ObserveRanks(const std::vector<View>& views, Observation* all) {
   struct Means {
-    Mean rate, wait, all_reduce;
+    Mean rate, wait, all_reduce, bytes, stage_share;
     double step = -1;
+    std::string stage;  // The last that was told: earlier ones saw less.
   };
   std::map<std::string, Means> by_name;
   for (const View& view : views) {
@@ -87,6 +88,12 @@ void ObserveRanks(const std::vector<View>& views, Observation* all) {
       means.rate.Add(rank.steps_per_second);
       means.wait.Add(rank.input_wait);
       means.all_reduce.Add(rank.all_reduce);
+      means.bytes.Add(rank.all_reduce_bytes);
+      if (!rank.input_stage.empty()) {
+        if (rank.input_stage != means.stage) means.stage_share = {};
+        means.stage = rank.input_stage;
+        means.stage_share.Add(rank.input_stage_share);
+      }
       means.step = std::max(means.step, rank.step);
     }
   }
@@ -95,7 +102,10 @@ void ObserveRanks(const std::vector<View>& views, Observation* all) {
                           .step = means.step,
                           .steps_per_second = means.rate.value(),
                           .input_wait = means.wait.value(),
-                          .all_reduce = means.all_reduce.value()});
+                          .input_stage = means.stage,
+                          .input_stage_share = means.stage_share.value(),
+                          .all_reduce = means.all_reduce.value(),
+                          .all_reduce_bytes = means.bytes.value()});
   }
 }
 

@@ -77,7 +77,10 @@ Rank RankOf(const Value& value) {
           .step = NumberIn(value, "step", -1),
           .steps_per_second = NumberIn(value, "steps_per_second", -1),
           .input_wait = NumberIn(value, "input_wait", -1),
-          .all_reduce = NumberIn(value, "all_reduce", -1)};
+          .input_stage = TextIn(value, "input_stage"),
+          .input_stage_share = NumberIn(value, "input_stage_share", -1),
+          .all_reduce = NumberIn(value, "all_reduce", -1),
+          .all_reduce_bytes = NumberIn(value, "all_reduce_bytes", -1)};
 }
 
 template <typename T, typename Function>

@@ -22,7 +22,10 @@ absl::StatusOr<std::vector<Rank>> ParseRanks(std::string_view json) {
     rank.step = NumberIn(item, "step", -1);
     rank.steps_per_second = NumberIn(item, "steps_per_second", -1);
     rank.input_wait = NumberIn(item, "input_wait", -1);
+    rank.input_stage = TextIn(item, "input_stage");
+    rank.input_stage_share = NumberIn(item, "input_stage_share", -1);
     rank.all_reduce = NumberIn(item, "all_reduce", -1);
+    rank.all_reduce_bytes = NumberIn(item, "all_reduce_bytes", -1);
   }
   return ranks;
 }

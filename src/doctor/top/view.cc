@@ -108,11 +108,19 @@ std::string RanksText(const View& view) {
   if (!view.ranks_problem.empty()) return base::Cat("\ntraining: ", view.ranks_problem, "\n");
   if (view.ranks.empty()) return "";
   std::string text = base::Cat("\n", Left("rank", 26), Right("step", 10), Right("steps/s", 10),
-                               Right("input wait", 12), "\n");
+                               Right("input wait", 12), Right("exchange", 10), Right("a step", 12),
+                               "  slow stage\n");
   for (const Rank& rank : view.ranks) {
-    text += base::Cat(Left(rank.name, 26), Right(Told(rank.step, 0, ""), 10),
-                      Right(Told(rank.steps_per_second, 2, ""), 10),
-                      Right(rank.input_wait < 0 ? "-" : Percent(rank.input_wait), 12), "\n");
+    text +=
+        base::Cat(Left(rank.name, 26), Right(Told(rank.step, 0, ""), 10),
+                  Right(Told(rank.steps_per_second, 2, ""), 10),
+                  Right(rank.input_wait < 0 ? "-" : Percent(rank.input_wait), 12),
+                  Right(rank.all_reduce < 0 ? "-" : Percent(rank.all_reduce), 10),
+                  Right(rank.all_reduce_bytes < 0
+                            ? "-"
+                            : Bytes(static_cast<uint64_t>(std::min(rank.all_reduce_bytes, 1e18))),
+                        12),
+                  "  ", rank.input_stage.empty() ? "-" : Printable(rank.input_stage), "\n");
   }
   return text;
 }
@@ -189,7 +197,10 @@ std::string RankJson(const Rank& rank) {
       .Raw("step", told(rank.step))
       .Raw("steps_per_second", told(rank.steps_per_second))
       .Raw("input_wait", told(rank.input_wait))
+      .Add("input_stage", rank.input_stage)
+      .Raw("input_stage_share", told(rank.input_stage_share))
       .Raw("all_reduce", told(rank.all_reduce))
+      .Raw("all_reduce_bytes", told(rank.all_reduce_bytes))
       .text();
 }
 

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <string>
+
+#include "doctor/advise/observation.h"
+
+namespace tensord::doctor {
+
+// The stage of the input pipeline that is slow, and what mends it.
+struct Stage {
+  std::string name;
+  std::string fix;
+};
+
+// By TensorFlow's own times of the stages where the ranks tell them, of the rank that waits most;
+// else guessed from what the CPUs and the disks do.
+Stage SlowStage(const Observation& seen);
+
+}  // namespace tensord::doctor
