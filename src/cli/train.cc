@@ -21,6 +21,7 @@
 #include "obs/log.h"
 #include "supervisor/spawn.h"
 #include "train/address.h"
+#include "train/cgroup.h"
 #include "train/environment.h"
 #include "train/guard.h"
 #include "train/launch.h"
@@ -245,8 +246,30 @@ int PrintEnvironment(const train::Launch& launch) {
     for (const std::string& variable : train::RankVariables(seat, agent.help, agent.environment)) {
       std::printf("[%s] %s\n", train::TaskName(task).c_str(), train::Masked(variable).c_str());
     }
+    const auto cpus = train::CpusOfRank(seat.gpus, agent.gpu_cpus, agent.ranks);
+    if (cpus.empty()) continue;
+    std::string list;
+    for (const int cpu : cpus) list += base::Cat(list.empty() ? "" : ",", cpu);
+    std::printf("[%s] (runs on CPUs %s, beside its GPUs)\n", train::TaskName(task).c_str(),
+                list.c_str());
   }
   return 0;
+}
+
+// TensorFlow binds 0.0.0.0 whatever TF_CONFIG says.
+void WarnOfOpenPorts(const TrainOptions& options, const train::Launch& launch) {
+  const train::Policy& policy = launch.policy;
+  const bool serves =
+      policy.mode == train::Mode::kMultiWorker || policy.mode == train::Mode::kParameterServer;
+  const bool one_machine = policy.nodes_max == 1;
+  if (options.isolate || options.check || !serves || (one_machine && launch.agent.ranks < 2))
+    return;
+  obs::Warn(
+      "TensorFlow's servers listen on all interfaces and ask nobody who they are: whoever reaches "
+      "the ranks' ports may read and run what they like. {}",
+      one_machine ? "--isolate puts the ranks into a network of their own (needs root); else use a "
+                    "firewall"
+                  : "Use a network of your own or a firewall");
 }
 
 int Refuse(const absl::Status& status) {
@@ -294,11 +317,15 @@ int Train(const Arguments& arguments) {
     if (!setup.ok()) return Refuse(setup.status());
     return train::Guarded([&] { return train::RunOverSsh(*setup, OwnVersion()); });
   }
-  const absl::StatusOr<train::Launch> launch = Settle(options, program);
+  absl::StatusOr<train::Launch> launch = Settle(options, program);
   if (!launch.ok()) return Refuse(launch.status());
   if (options.print_env) return PrintEnvironment(*launch);
   obs::Info("run {}: logs are in {}", launch->policy.run_id, launch->agent.log_dir);
+  WarnOfOpenPorts(options, *launch);
+  launch->agent.group =
+      train::MakeGroup(base::Cat("tensord-train-", launch->policy.run_id, "-", getpid()));
   const int code = train::Guarded([&] { return train::Run(*launch); });
+  train::RemoveGroup(launch->agent.group);
   train::RemoveMark(options.checkpoint_dir, launch->facts);
   return code == 0 && !options.publish.empty() && launch->leader ? PublishModel(options) : code;
 }

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "obs/log.h"
+#include "train/cgroup.h"
 #include "train/limits.h"
 #include "train/processes.h"
 #include "train/rank_process.h"
@@ -128,13 +129,8 @@ absl::Status Agent::StartOne(const StartRanks& start, const std::vector<TaskId>&
             .gpus = GpusOfRank(setup_.gpus, local_rank, setup_.ranks),
             .cpus = setup_.cpus};
   ToSpawn what{.arguments = setup_.program, .environment = {}, .cpus = {}, .beats = {}};
-  if (seat.gpus.size() == 1 || setup_.ranks > 1) {
-    for (const std::string& gpu : seat.gpus) {
-      const auto near = setup_.gpu_cpus.find(gpu);
-      if (near == setup_.gpu_cpus.end()) continue;
-      what.cpus.insert(what.cpus.end(), near->second.begin(), near->second.end());
-    }
-  }
+  what.group = setup_.group;
+  what.cpus = CpusOfRank(seat.gpus, setup_.gpu_cpus, setup_.ranks);
   base::UniqueFd beats;
   Help help = setup_.help;
   if (help.inject) {
@@ -175,6 +171,7 @@ void Agent::Do(const StopRanks& stop) {
 
 void Agent::KillAll() {
   killed_ = true;
+  KillGroup(setup_.group);
   for (const auto& [pid, rank] : ranks_) kill(-pid, SIGKILL);
   if (ranks_.empty()) {
     // What left its group, or lost its parent.
@@ -267,6 +264,7 @@ void Agent::Abandon() {
   gone_reported_ = true;
   for (const loop::TimerId timer : {look_timer_, grace_timer_, kill_timer_}) loop_->Cancel(timer);
   ranks_.clear();
+  KillGroup(setup_.group);
   KillDescendants();
 }
 

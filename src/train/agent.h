@@ -34,6 +34,7 @@ struct AgentSetup {
   Help help = {};
   WatchLimits watch = {};
   std::string log_dir = {};
+  std::string group = {};           // The control group of ranks; may be empty.
   std::string checkpoint_dir = {};  // Where to look for the others' marks; may be empty.
 };
 

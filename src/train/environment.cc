@@ -4,6 +4,7 @@
 #include "train/environment.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/text.h"
 
@@ -27,6 +28,17 @@ void AddHelp(const Help& help, const std::vector<std::string>& inherited,
 }
 
 }  // namespace
+
+std::vector<int> CpusOfRank(const std::vector<std::string>& gpus,
+                            const std::map<std::string, std::vector<int>>& near, int local_ranks) {
+  std::set<int> cpus;
+  if (gpus.size() != 1 && local_ranks == 1) return {};
+  for (const std::string& gpu : gpus) {
+    const auto at = near.find(gpu);
+    if (at != near.end()) cpus.insert(at->second.begin(), at->second.end());
+  }
+  return {cpus.begin(), cpus.end()};
+}
 
 std::string_view ValueOf(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& variable : environment) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,5 +51,10 @@ std::string Masked(std::string_view variable);
 // The GPUs of one of `local_ranks` ranks. With fewer GPUs than ranks, ranks share.
 std::vector<std::string> GpusOfRank(const std::vector<std::string>& all, int local_rank,
                                     int local_ranks);
+
+// The CPUs beside these GPUs, sorted, which a rank of `local_ranks` runs on; empty: all. A rank
+// that has all GPUs of the machine has its CPUs as well, unless there is but one.
+std::vector<int> CpusOfRank(const std::vector<std::string>& gpus,
+                            const std::map<std::string, std::vector<int>>& near, int local_ranks);
 
 }  // namespace tensord::train

@@ -19,6 +19,7 @@
 #include "base/unique_fd.h"
 #include "obs/log.h"
 #include "train/address.h"
+#include "train/cgroup.h"
 #include "train/limits.h"
 #include "train/meeting.h"
 #include "train/processes.h"
@@ -148,6 +149,7 @@ int Launcher::Run() {
   if (!code_.has_value()) loop_->Run();
   agent_.Abandon();
   console_.Flush(true);
+  RemoveGroup(launch_.agent.group);  // Here as well: the guard may be gone.
   return code_.value_or(1);
 }
 

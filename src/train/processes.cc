@@ -24,6 +24,7 @@
 #include "base/small_file.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "train/cgroup.h"
 #include "train/limits.h"
 
 namespace tensord::train {
@@ -57,6 +58,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) {
     Fail("dup2");
   }
+  JoinGroup(what.group);
   if (what.beats.valid()) fcntl(what.beats.get(), F_SETFD, 0);
   if (!what.cpus.empty()) {
     cpu_set_t set;

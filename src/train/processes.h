@@ -30,6 +30,7 @@ struct ToSpawn {
   std::vector<std::string> environment = {};
   std::vector<int> cpus = {};  // To run on; empty: all.
   base::UniqueFd beats = {};   // Kept open in the child under its number.
+  std::string group = {};      // A control group to be in; empty: ours.
   bool input = false;          // A pipe to write to; else it reads nothing, /dev/null.
 };
 

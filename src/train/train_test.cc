@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/text.h"
+#include "train/cgroup.h"
 #include "train/cluster_spec.h"
 #include "train/codec.h"
 #include "train/environment.h"
@@ -100,6 +101,14 @@ TEST(RankVariables, GpusAreSharedOutAndGrowTheirMemory) {
   const auto variables = RankVariables(Seat{.gpus = {"2", "3"}}, {}, {});
   EXPECT_THAT(variables, Contains("CUDA_VISIBLE_DEVICES=2,3"));
   EXPECT_THAT(variables, Contains("TF_FORCE_GPU_ALLOW_GROWTH=true"));
+}
+
+TEST(RankVariables, ARankRunsOnTheCpusBesideItsGpus) {
+  const std::map<std::string, std::vector<int>> near = {{"0", {0, 1}}, {"1", {0, 1}}, {"2", {4}}};
+  EXPECT_THAT(CpusOfRank({"0", "1"}, near, 2), ElementsAre(0, 1));
+  EXPECT_THAT(CpusOfRank({"2"}, near, 1), ElementsAre(4));
+  EXPECT_THAT(CpusOfRank({"0", "2"}, near, 1), IsEmpty()) << "it has the whole machine";
+  EXPECT_THAT(CpusOfRank({"7"}, near, 2), IsEmpty()) << "nobody knows";
 }
 
 TEST(Masked, HidesWhatSoundsSecret) {
@@ -317,6 +326,18 @@ TEST(DescendantsIn, FindsAllGenerations) {
   EXPECT_THAT(DescendantsIn({{2, 1}, {9, 2}, {3, 9}, {4, 8}}, 1), UnorderedElementsAre(2, 9, 3));
 }
 
+TEST(GroupFolder, IsWhereOurOwnGroupIsMounted) {
+  const std::string mounts =
+      "30 24 0:26 / /sys/fs/cgroup ro - tmpfs tmpfs ro\n"
+      "31 30 0:27 / /sys/fs/cgroup/unified rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
+  EXPECT_EQ(GroupFolder(mounts, "4:memory:/x\n0::/a/b\n"), "/sys/fs/cgroup/unified/a/b");
+  EXPECT_EQ(GroupFolder(mounts, "0::/\n"), "/sys/fs/cgroup/unified");
+  EXPECT_EQ(GroupFolder("31 30 0:27 /pod /sys/fs/cgroup rw - cgroup2 c rw\n", "0::/pod/c\n"),
+            "/sys/fs/cgroup/c");
+  EXPECT_EQ(GroupFolder("31 30 0:27 /pod /sys/fs/cgroup rw - cgroup2 c rw\n", "0::/other\n"), "");
+  EXPECT_EQ(GroupFolder(mounts, "4:memory:/x\n"), "") << "version 1 alone";
+}
+
 TEST(ReservedPort, CanBeReachedUntilItStopsListening) {
   auto port = ReservedPort::Take();
   ASSERT_TRUE(port.ok());
@@ -344,6 +365,14 @@ TEST(StatusJson, IsWhatTopReads) {
       "{\"ranks\": [{\"name\": \"worker/0\", \"step\": 3, \"steps_per_second\": 1.5, "
       "\"input_wait\": 0.25}]}\n");
   EXPECT_THAT(StatusJson({{.name = "a\"b"}}), HasSubstr("a\\\"b"));
+  EXPECT_THAT(
+      StatusJson({{.name = "worker/0",
+                   .input_stage = "Map",
+                   .input_stage_share = 0.5,
+                   .all_reduce = 0.25,
+                   .all_reduce_bytes = 4096}}),
+      HasSubstr("\"input_stage\": \"Map\", \"input_stage_share\": 0.5, \"all_reduce\": 0.25, "
+                "\"all_reduce_bytes\": 4096}"));
 }
 
 TEST(Room, IsMadeAtOnceAndGivenBackAfterAWhile) {

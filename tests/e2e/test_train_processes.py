@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import tensord_train
@@ -236,6 +237,40 @@ def test_isolated_ranks_see_loopback_alone(runs):
     run = runs.start("--standalone", "--isolate", script=script)
     assert run.code() == 0, run.output()
     assert "sees ['lo']" in run.output()
+
+
+def test_ranks_that_serve_everybody_say_so_once(runs):
+    """TensorFlow's servers bind all interfaces; --isolate is named as the remedy."""
+    script = runs.script("print('up')\n")
+    for arguments, warned in (
+        (["--nproc-per-node", "2"], 1),
+        (["--nproc-per-node", "1"], 0),
+        (["--nproc-per-node", "2", "--mode", "local"], 0),
+    ):
+        run = runs.start("--standalone", *arguments, script=script)
+        assert run.code() == 0, run.output()
+        assert run.output().count("listen on all interfaces") == warned, arguments
+        assert run.output().count("--isolate") == warned
+
+
+def test_ranks_are_in_a_control_group_where_that_is_allowed(runs):
+    script = runs.script(
+        """
+        import pathlib
+        groups = pathlib.Path("/proc/self/cgroup").read_text().splitlines()
+        print("group", *[line for line in groups if line.startswith("0::")])
+        """
+    )
+    run = runs.start("--standalone", script=script)
+    assert run.code() == 0, run.output()
+    (line,) = [x for x in run.output().splitlines() if "] group" in x]
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    folders = [x.split()[4] for x in mounts if " - cgroup2 " in x]
+    own = [x[3:] for x in Path("/proc/self/cgroup").read_text().splitlines() if x[:3] == "0::"]
+    if not folders or not own or not os.access(f"{folders[0]}{own[0]}", os.W_OK):
+        assert "tensord-train-" not in line
+        pytest.skip("no control group can be made here")
+    assert f"tensord-train-{run.run_id}-" in line
 
 
 def test_top_shows_the_ranks_from_the_status_file(runs):

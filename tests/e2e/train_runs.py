@@ -37,6 +37,12 @@ def processes_of(run_id):
     return found
 
 
+def groups_of(run_id):
+    """Control groups that its launcher made."""
+    root = Path("/sys/fs/cgroup")
+    return list(root.glob(f"**/tensord-train-{run_id}-*"))
+
+
 class TrainRun:
     """One `tensord train`; its output goes to a file that tests read while it runs."""
 
@@ -79,6 +85,7 @@ class TrainRun:
             self.kill()
             raise AssertionError(f"did not end within {seconds} s:\n{self.output()}") from None
         eventually(lambda: not processes_of(self.run_id), "no process is left", 20)
+        eventually(lambda: not groups_of(self.run_id), "no control group is left", 20)
         return code
 
     def launcher_pid(self):
