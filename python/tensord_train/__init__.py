@@ -12,7 +12,7 @@ from tensord_train.gradients import (
     all_reduce,
     all_reduce_bytes,
 )
-from tensord_train.input_wait import InputWait
+from tensord_train.input_wait import InputWait, input_wait_callback
 from tensord_train.settings import allow_memory_growth, checkpoint_folder, is_chief, rank, world
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "all_reduce_bytes",
     "allow_memory_growth",
     "checkpoint_folder",
+    "input_wait_callback",
     "is_chief",
     "rank",
     "world",

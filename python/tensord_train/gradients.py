@@ -97,8 +97,13 @@ class LossScale:
     def __init__(self, initial: float = 2.0**15, growth_steps: int = 2000):
         import tensorflow as tf
 
-        self._scale = tf.Variable(initial, trainable=False, dtype="float32")
-        self._good = tf.Variable(0, trainable=False, dtype="int64")
+        def kept(value, dtype):
+            # All replicas come to the same value: the first one's will do.
+            first = tf.VariableAggregation.ONLY_FIRST_REPLICA
+            return tf.Variable(value, trainable=False, dtype=dtype, aggregation=first)
+
+        self._scale = kept(initial, "float32")
+        self._good = kept(0, "int64")
         self._growth_steps = growth_steps
 
     @property

@@ -193,7 +193,7 @@ def test_the_job_survives_the_loss_of_a_machine_that_comes_back(runs, networks):
 
 
 def test_tensorflow_trains_over_two_machines_and_resumes_when_one_was_lost(runs, networks):
-    folder, program = runs.folder, ["--steps", "60", "--checkpoints", "saved"]
+    folder, program = runs.folder, ["--steps", "24", "--checkpoints", "saved"]
     text = (EXAMPLES / "custom_loop.py").read_text()
     slow = "        __import__('time').sleep(0.1)\n        losses.append"
     script = runs.script(text.replace("        losses.append", slow))

@@ -129,60 +129,138 @@ def test_half_the_bytes_and_accumulated_gradients_train_alike_on_all_ranks(runs)
     assert f"{64 * 64 * 2} bytes a rank" in run.output()
 
 
-def test_16_bits_halve_the_bytes_and_accumulation_divides_them(runs):
-    """Counted at the loopback of a network that only the two ranks use."""
+EXCHANGE = """
+import json, os, pathlib, time
+import tensord_help
+import tensord_train
+import tensorflow as tf
+
+strategy = tf.distribute.MultiWorkerMirroredStrategy()
+with strategy.scope():
+    weights = tf.Variable(tf.zeros(500_000))
+    accumulator = tensord_train.GradientAccumulator([weights])
+    scale = tensord_train.LossScale(initial=8.0, growth_steps=3)
+    scaled = tf.Variable(0.0)
+rank = int(os.environ["RANK"])
+
+def make(wire, micro_batches):
+    @tf.function
+    def step():
+        def one():
+            for _ in range(micro_batches):
+                accumulator.add([tf.ones(500_000)])
+            (gradient,) = accumulator.take(wire)
+            weights.assign_sub(gradient)
+        strategy.run(one)
+    return step
+
+def sent():
+    lines = pathlib.Path("/proc/net/dev").read_text().splitlines()
+    (lo,) = [line for line in lines if line.split(":")[0].strip() == "lo"]
+    return int(lo.split(":")[1].split()[0])
+
+help = tensord_help.PROGRESS
+bytes, told = {}, {}
+for name, wire, micro_batches in (
+    ("float32", "float32", 1), ("float16", "float16", 1), ("accumulated", "float32", 4)
+):
+    step = make(wire, micro_batches)
+    step()
+    before, counted, begin = sent(), help.exchanged(), time.monotonic()
+    for _ in range(8):
+        step()
+    float(tf.reduce_sum(weights))
+    bytes[name] = (sent() - before) / 8 / micro_batches
+    seconds, payload = (b - a for a, b in zip(counted, help.exchanged(), strict=True))
+    told[name] = [payload / 8, seconds, time.monotonic() - begin]
+print("weight", float(weights[0]), flush=True)
+
+@tf.function
+def scaled_step(overflows):
+    def one():
+        with tf.GradientTape() as tape:
+            loss = scale.up(scaled)
+        gradient = tf.where(overflows, float("inf"), tape.gradient(loss, scaled))
+        gradients, finite = scale.down([gradient])
+        finite = scale.update(finite)
+        (gradient,) = tensord_train.all_reduce(gradients, "float32")
+        scaled.assign_sub(tf.where(finite, gradient, 0.0))
+    strategy.run(one)
+
+steps = []
+for i in range(5):
+    scaled_step(tf.constant(i == 1 and rank == 1))
+    steps.append([scale.value, float(scaled.numpy())])
+
+def slow(x):
+    return tf.py_function(lambda v: (time.sleep(0.05), v)[1], [x], tf.float32)
+batches = iter(tf.data.Dataset.from_tensors(tf.ones(4)).repeat(30).map(slow))
+
+@tf.function
+def fetch():
+    return tf.reduce_sum(next(batches))
+
+before, begin, made = help.waited(), time.monotonic(), help.steps
+for _ in range(30):
+    fetch()
+wait = [help.waited() - before, time.monotonic() - begin, help.steps - made]
+result = {"bytes": bytes, "told": told, "steps": steps, "wait": wait}
+pathlib.Path(f"exchange_{rank}").write_text(json.dumps(result))
+"""
+
+
+@pytest.fixture(scope="module")
+def exchange(tmp_path_factory):
+    """What ranks found in a network that only the two of them use, and what they said."""
     if os.geteuid() != 0:
         pytest.skip("a network namespace needs root")
-    script = runs.script(
-        """
-        import json, os, pathlib
-        import tensord_train
-        import tensorflow as tf
+    runs = TrainRuns(tmp_path_factory.mktemp("exchange"))
+    run = runs.two(runs.script(EXCHANGE), "--isolate")
+    code = run.code(TENSORFLOW_SECONDS)
+    runs.finish()
+    assert code == 0, run.output()
+    ranks = [json.loads((runs.folder / f"exchange_{i}").read_text()) for i in (0, 1)]
+    status = json.loads((run.logs / "status.json").read_text())
+    assert all("all_reduce_bytes" in rank for rank in status["ranks"]), "top and advise have it"
+    return ranks, run.output()
 
-        strategy = tf.distribute.MultiWorkerMirroredStrategy()
-        with strategy.scope():
-            weights = tf.Variable(tf.zeros(500_000))
-            accumulator = tensord_train.GradientAccumulator([weights])
 
-        def make(wire, micro_batches):
-            @tf.function
-            def step():
-                def one():
-                    for _ in range(micro_batches):
-                        accumulator.add([tf.ones(500_000)])
-                    (gradient,) = accumulator.take(wire)
-                    weights.assign_sub(gradient)
-                strategy.run(one)
-            return step
-
-        def sent():
-            lines = pathlib.Path("/proc/net/dev").read_text().splitlines()
-            (lo,) = [line for line in lines if line.split(":")[0].strip() == "lo"]
-            return int(lo.split(":")[1].split()[0])
-
-        bytes = {}
-        for name, wire, micro_batches in (
-            ("float32", "float32", 1), ("float16", "float16", 1), ("accumulated", "float32", 4)
-        ):
-            step = make(wire, micro_batches)
-            step()
-            before = sent()
-            for _ in range(8):
-                step()
-            float(tf.reduce_sum(weights))
-            bytes[name] = (sent() - before) / 8 / micro_batches
-        print("weight", float(weights[0]), flush=True)
-        pathlib.Path("bytes_" + os.environ["RANK"]).write_text(json.dumps(bytes))
-        """
-    )
-    run = runs.two(script, "--isolate")
-    assert run.code(TENSORFLOW_SECONDS) == 0, run.output()
-    sent = json.loads((runs.folder / "bytes_0").read_text())
+def test_16_bits_halve_the_bytes_and_accumulation_divides_them(exchange):
+    """Counted at the loopback."""
+    (first, _), output = exchange
+    sent = first["bytes"]
     assert sent["float32"] == pytest.approx(2 * 4 * 500_000, rel=0.15)
     assert sent["float16"] / sent["float32"] == pytest.approx(1 / 2, abs=0.05)
     assert sent["accumulated"] / sent["float32"] == pytest.approx(1 / 4, abs=0.03)
     # 27 optimizer steps of mean gradient 1 in each of two ranks.
-    assert run.output().count("weight -54.0") == 2, run.output()
+    assert output.count("weight -54.0") == 2, output
+    assert "listen on all interfaces" not in output, "they do not: nobody else is there"
+
+
+def test_the_exchange_is_counted_in_bytes_and_in_time(exchange):
+    """What `tensord advise` calls communication, beside what went over the loopback."""
+    for rank in exchange[0]:
+        told = rank["told"]
+        assert [told[name][0] for name in ("float32", "float16")] == [2_000_000, 1_000_000]
+        for _, seconds, whole in told.values():
+            assert 0 < seconds < whole
+
+
+def test_waiting_for_batches_inside_graphs_is_counted(exchange):
+    """A pipeline that sleeps 50 ms a batch, and a step that costs next to nothing."""
+    for rank in exchange[0]:
+        waited, seconds, steps = rank["wait"]
+        assert 1.2 < waited <= seconds
+        assert steps == 30
+
+
+def test_a_loss_that_overflows_on_one_rank_skips_the_step_on_all(exchange):
+    """The scale halves then, and doubles again after three good steps."""
+    ranks, _ = exchange
+    for rank in ranks:
+        scales, weights = zip(*rank["steps"], strict=True)
+        assert weights == (-2.0, -2.0, -4.0, -6.0, -8.0)
+        assert scales == (8.0, 4.0, 4.0, 4.0, 8.0)
 
 
 def test_a_model_over_two_devices_trains(runs):
