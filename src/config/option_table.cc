@@ -45,6 +45,11 @@ constexpr Option kOptions[] = {
      "(the "
      "call fails) or null",
      "", "error,null"},
+    {"client_identity_header", kNetwork, &S::client_identity_header, kOurs, kWorks,
+     "Header or gRPC metadata, in lower case, that names the client a request is from, for fair "
+     "shares under overload; set it where a proxy that you trust sets the header; empty: the "
+     "peer's "
+     "address"},
     {"enable_grpc_healthcheck_service", kNetwork, &S::enable_grpc_healthcheck_service, kOriginal,
      kNotNeeded, "Serve grpc.health.v1.Health", "the health service is always on"},
     {"enable_profiler", kNetwork, &S::enable_profiler, kOriginal, kNoEffect,

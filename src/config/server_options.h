@@ -28,6 +28,7 @@ struct ServerOptions {
   std::string admin_bind_address = "127.0.0.1";  // Of that port.
   std::string admin_socket_path{};               // Admin calls on a UNIX socket.
   std::string access_rules_file{};               // Text-format tensord.AccessRules.
+  std::string client_identity_header{};  // Names the client for fair shares; empty: its address.
   bool use_alts_credentials = false;
   std::string ssl_config_file{};
   std::string tls_certificate_file{};

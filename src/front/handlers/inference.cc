@@ -120,7 +120,7 @@ absl::StatusOr<PreparedCall> PrepareGrpc(const LoopContext& context, Exchange& e
 void InferGrpc(const LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
                std::span<const std::byte> message, InferenceMethod method) {
   absl::StatusOr<PreparedCall> prepared = PrepareGrpc(context, *exchange, message, method);
-  RunGrpcCall(std::move(exchange), head, std::move(prepared));
+  RunGrpcCall(context, std::move(exchange), head, std::move(prepared));
 }
 
 // The examples are read before the model is looked up, as in the original.
@@ -244,7 +244,7 @@ void RegressGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const
 void MultiInferenceGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange,
                         const GrpcHead& head, std::span<const std::byte> message) {
   absl::StatusOr<PreparedCall> prepared = PrepareTasks(context, *exchange, message);
-  RunGrpcCall(std::move(exchange), head, std::move(prepared));
+  RunGrpcCall(context, std::move(exchange), head, std::move(prepared));
 }
 
 void InferenceRest(LoopContext& context, std::shared_ptr<Exchange> exchange,

@@ -113,7 +113,7 @@ absl::StatusOr<size_t> JsonBytesOf(const Exchange& exchange) {
 void OipInferGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
                   std::span<const std::byte> message) {
   absl::StatusOr<PreparedCall> prepared = PrepareGrpc(context, *exchange, message);
-  RunGrpcCall(std::move(exchange), head, std::move(prepared));
+  RunGrpcCall(context, std::move(exchange), head, std::move(prepared));
 }
 
 void OipInferRest(LoopContext& context, std::shared_ptr<Exchange> exchange,

@@ -121,7 +121,7 @@ void TargetLong(const std::shared_ptr<LongRequest>& of) {
 void PredictGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
                  std::span<const std::byte> message) {
   absl::StatusOr<PreparedCall> prepared = PrepareGrpc(context, *exchange, message);
-  RunGrpcCall(std::move(exchange), head, std::move(prepared));
+  RunGrpcCall(context, std::move(exchange), head, std::move(prepared));
 }
 
 void PredictRest(LoopContext& context, std::shared_ptr<Exchange> exchange,

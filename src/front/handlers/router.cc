@@ -252,7 +252,7 @@ void Router::RefuseRestEarly(Exchange& exchange) {
   std::optional<sched::CallResult> refusal = (*servable)->queue->RefuseEarly(
       {.bytes = bytes,
        .criticality = CriticalityOf(head).value_or(tensor::Criticality::kCritical),
-       .client = ClientOf(head),
+       .client = ClientOf(head, context_.server->options->client_identity_header),
        .arrived = head.arrived,
        .deadline = RestDeadline(context_, head.arrived)});
   if (!refusal.has_value()) return;

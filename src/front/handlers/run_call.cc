@@ -56,7 +56,7 @@ void LogAsMessages(const PreparedCall& call, const sched::CallResult& result) {
              .answered = AnsweredSpec(*call.target.servable, call.target.signature)});
 }
 
-Submission MakeSubmission(const std::shared_ptr<Exchange>& exchange,
+Submission MakeSubmission(const LoopContext& context, const std::shared_ptr<Exchange>& exchange,
                           const std::shared_ptr<PreparedCall>& call, absl::Time deadline) {
   Submission submission;
   submission.servable = call->target.servable;
@@ -71,7 +71,8 @@ Submission MakeSubmission(const std::shared_ptr<Exchange>& exchange,
   // A value that is none was refused with the head.
   submission.call.criticality =
       CriticalityOf(exchange->head()).value_or(tensor::Criticality::kCritical);
-  submission.call.client = ClientOf(exchange->head());
+  submission.call.client =
+      ClientOf(exchange->head(), context.server->options->client_identity_header);
   return submission;
 }
 
@@ -139,16 +140,16 @@ absl::StatusOr<PreparedCall::Messages> PredictMessages(const PreparedCall& call,
   return messages;
 }
 
-void RunGrpcCall(std::shared_ptr<Exchange> exchange, const GrpcHead& head,
-                 absl::StatusOr<PreparedCall> prepared) {
+void RunGrpcCall(const LoopContext& context, std::shared_ptr<Exchange> exchange,
+                 const GrpcHead& head, absl::StatusOr<PreparedCall> prepared) {
   if (!prepared.ok()) {
     ReplyGrpc(*exchange, prepared.status(), {}, RetryAfterOf(prepared.status(), {}));
     return;
   }
   const absl::Time arrived = exchange->head().arrived;
   auto call = std::make_shared<PreparedCall>(*std::move(prepared));
-  Submission submission =
-      MakeSubmission(exchange, call, std::min(head.deadline, arrived + limits::kDeadlineDefault));
+  Submission submission = MakeSubmission(
+      context, exchange, call, std::min(head.deadline, arrived + limits::kDeadlineDefault));
   submission.call.retry = head.previous_attempts > 0;
   submission.done = [exchange, call](const sched::CallResult& result) {
     absl::StatusOr<std::string> body = BodyOf(*call, result);
@@ -172,7 +173,7 @@ void RunRestCall(const LoopContext& context, std::shared_ptr<Exchange> exchange,
   }
   auto call = std::make_shared<PreparedCall>(*std::move(prepared));
   Submission submission =
-      MakeSubmission(exchange, call, RestDeadline(context, exchange->head().arrived));
+      MakeSubmission(context, exchange, call, RestDeadline(context, exchange->head().arrived));
   submission.done = [exchange, call, cors, server = context.server](sched::CallResult result) {
     if (IsLong(result)) return PrintLong(*server, exchange, call, cors, std::move(result));
     AnswerRest(*exchange, *call, cors, result, BodyOf(*call, result));

@@ -63,8 +63,8 @@ absl::StatusOr<PreparedCall::Messages> PredictMessages(const PreparedCall& call,
 
 // Answers the exchange exactly once, now or when the model has run.
 // Lifetime: `context` outlives every exchange of its loop.
-void RunGrpcCall(std::shared_ptr<Exchange> exchange, const GrpcHead& head,
-                 absl::StatusOr<PreparedCall> prepared);
+void RunGrpcCall(const LoopContext& context, std::shared_ptr<Exchange> exchange,
+                 const GrpcHead& head, absl::StatusOr<PreparedCall> prepared);
 void RunRestCall(const LoopContext& context, std::shared_ptr<Exchange> exchange,
                  absl::StatusOr<PreparedCall> prepared);
 
