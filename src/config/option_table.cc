@@ -205,6 +205,9 @@ constexpr Option kOptions[] = {
 
     // The process.
     {"version", kProcess, &S::version, kOriginal, kWorks, "Print versions and exit"},
+    {"state_dir", kProcess, &S::state_dir, kOurs, kWorks,
+     "Directory for what is worth knowing after a restart: how long models' runs take. Must exist; "
+     "nothing in it is trusted beyond numbers; empty: nothing is kept"},
     {"drain_timeout_ms", kProcess, &S::drain_timeout_ms, kOurs, kWorks,
      "Milliseconds that requests in flight get to finish after SIGTERM or SIGINT"},
     {"drain_lame_duck_ms", kProcess, &S::drain_lame_duck_ms, kOurs, kWorks,

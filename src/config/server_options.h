@@ -93,6 +93,7 @@ struct ServerOptions {
   std::string log_level = "info";   // debug | info | warning | error
 
   // The process.
+  std::string state_dir{};  // For hints that outlive a restart; empty: none are kept.
   bool version = false;
   int64_t drain_timeout_ms = 25'000;    // After the lame-duck time; Kubernetes kills at 30 s.
   int64_t drain_lame_duck_ms = 0;       // Not ready, but still serving everything.

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/protobuf_wire.h"
+#include "base/sched_limits.h"
 #include "base/text.h"
 
 namespace tensord::engine {
@@ -26,7 +27,10 @@ enum Field : uint32_t {
   kWarmUpSource = 11,
   kBatchingParameters = 12,
   kAlone = 13,  // Name and reason, each behind its tag.
+  kRunTime = 14,
 };
+// Of a run time.
+enum RunTimeField : uint32_t { kSignature = 1, kRows = 2, kNanoseconds = 3 };
 
 // A worker's description is shown to people: nobody reads more, and a hostile one must not make the
 // front hold more.
@@ -68,6 +72,27 @@ absl::Status AddAlone(std::string_view entry, ModelInfo* info) {
   return absl::OkStatus();
 }
 
+absl::Status AddRunTime(std::string_view bytes, std::vector<RunTime>* out) {
+  if (out->size() >= limits::kTimedRunsMax) return TooMuch("run times");
+  RunTime time;
+  base::WireReader reader(bytes);
+  while (reader.Next()) {
+    const bool number = reader.type() == base::WireType::kVarint;
+    if (number && reader.field() == kSignature && reader.number() <= UINT32_MAX) {
+      time.signature = static_cast<uint32_t>(reader.number());
+    } else if (number && reader.field() == kRows && reader.number() <= INT64_MAX) {
+      time.rows = static_cast<int64_t>(reader.number());
+    } else if (number && reader.field() == kNanoseconds) {
+      time.nanoseconds = reader.number();
+    } else {
+      return absl::InvalidArgumentError("a run time of a model's description is malformed");
+    }
+  }
+  if (!reader.ok()) return absl::InvalidArgumentError("a run time is cut or garbled");
+  out->push_back(time);
+  return absl::OkStatus();
+}
+
 absl::Status SetBytesField(uint32_t field, std::string_view value, ModelInfo* info) {
   switch (field) {
     case kSignatureDefMap:
@@ -87,6 +112,8 @@ absl::Status SetBytesField(uint32_t field, std::string_view value, ModelInfo* in
       return AddText("sandbox lines", value, &info->sandbox);
     case kAlone:
       return AddAlone(value, info);
+    case kRunTime:
+      return AddRunTime(value, &info->run_times);
     case kBatchingParameters:
       return SetText("batching parameters", value, &info->batching_parameters.emplace());
     default:
@@ -136,6 +163,13 @@ std::string Serialize(const ModelInfo& info) {
     base::AppendBytesField(1, name, &entry);
     base::AppendBytesField(2, reason, &entry);
     base::AppendBytesField(kAlone, entry, &out);
+  }
+  for (const RunTime& time : info.run_times) {
+    std::string bytes;
+    base::AppendVarintField(kSignature, time.signature, &bytes);
+    base::AppendVarintField(kRows, static_cast<uint64_t>(time.rows), &bytes);
+    base::AppendVarintField(kNanoseconds, time.nanoseconds, &bytes);
+    base::AppendBytesField(kRunTime, bytes, &out);
   }
   if (info.batching_parameters) {
     base::AppendBytesField(kBatchingParameters, *info.batching_parameters, &out);

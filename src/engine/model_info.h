@@ -17,6 +17,15 @@ namespace tensord::engine {
 // In the root of a version directory: a text-format tensorflow.serving.BatchingParameters.
 inline constexpr std::string_view kBatchingParametersFile = "batching_params.pbtxt";
 
+// How long a run takes that has no company, as measured before anybody waited for one.
+struct RunTime {
+  uint32_t signature = 0;  // Its number among those of the map, sorted.
+  int64_t rows = 0;
+  uint64_t nanoseconds = 0;
+
+  bool operator==(const RunTime&) const = default;
+};
+
 // What a worker tells about its model once it is loaded. Untrusted by the front: it decodes the
 // bytes with bounds and shows them, nothing more.
 struct ModelInfo {
@@ -37,6 +46,7 @@ struct ModelInfo {
   uint32_t warm_up_runs = 0;
   uint64_t load_microseconds = 0;
   uint64_t warm_up_microseconds = 0;
+  std::vector<RunTime> run_times;  // At most kTimedRunsMax.
   // The text of kBatchingParametersFile, where it was asked for and is there.
   std::optional<std::string> batching_parameters;
 };

@@ -21,8 +21,18 @@ constexpr int64_t kFitEvery = 16;  // Drawing the line costs as much as a tiny r
 // What a hint may say: more is nonsense, or no use.
 constexpr int64_t kSeededRowsMax = 1 << 24;
 constexpr absl::Duration kSeededTimeMax = absl::Hours(1);
+// A run that is so many times a hint, or a part of it, and not just by a scheduler's whim, refutes
+// it.
+constexpr double kRefutedTimes = 4;
+constexpr double kRefutedSecondsMin = 0.001;
 // 95 % of a normal distribution lie below mean + 1.645 sigma, and sigma is 1.253 mean deviations.
 constexpr double kP95Deviations = 1.645 * 1.253;
+
+// A run early on that is nothing like the hint: that was measured with other inputs than come.
+bool Refutes(double seconds, double hint) {
+  if (std::abs(seconds - hint) < kRefutedSecondsMin) return false;
+  return seconds > kRefutedTimes * hint || hint > kRefutedTimes * seconds;
+}
 
 }  // namespace
 
@@ -47,6 +57,13 @@ void ServiceTime::Add(int64_t rows, absl::Duration time) {
     return;
   }
   const double seconds = absl::ToDoubleSeconds(time);
+  if (seeded_ && samples_ < limits::kPredictionSamplesMin && Refutes(seconds, MeanSeconds(rows))) {
+    for (Bucket& other : buckets_) {
+      if (other.seeded) other = {.warm = true};
+    }
+    seeded_ = false;
+    line_.reset();
+  }
   ++samples_;
   ++bucket.samples;
   bucket.seeded = false;

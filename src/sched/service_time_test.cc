@@ -113,6 +113,25 @@ TEST(ServiceTime, HintsThatMakeNoSenseCountForNothing) {
   EXPECT_EQ(service.Mean(1), absl::Milliseconds(5)) << "the later one holds";
 }
 
+TEST(ServiceTime, ARunThatIsNothingLikeTheHintsEndsThem) {
+  ServiceTime service;
+  for (const int64_t rows : {1, 2, 4, 8}) service.Seed(rows, Line(4, 0.5, rows));
+  service.Add(1, absl::Milliseconds(9));
+  EXPECT_TRUE(service.Mean(1).has_value()) << "a busy machine";
+  service.Add(2, absl::Milliseconds(400));
+  EXPECT_EQ(service.Mean(1), std::nullopt);
+  EXPECT_EQ(service.line(), std::nullopt);
+  for (int i = 0; i < limits::kPredictionSamplesMin; ++i) service.Add(2, absl::Milliseconds(400));
+  EXPECT_EQ(service.Mean(2), absl::Milliseconds(400)) << "as if there had been none";
+}
+
+TEST(ServiceTime, TinyRunsRefuteNothing) {
+  ServiceTime service;
+  service.Seed(1, absl::Microseconds(20));
+  service.Add(1, absl::Microseconds(800));
+  EXPECT_TRUE(service.Mean(1).has_value());
+}
+
 TEST(ServiceTime, AHintAfterRealRunsIsTooLate) {
   ServiceTime service;
   for (int i = 0; i < 30; ++i) service.Add(1, absl::Milliseconds(2));

@@ -126,6 +126,7 @@ class Host::Observer final : public fleet::WorkerObserver {
           info.warm_up_microseconds +=
               static_cast<uint64_t>(absl::ToInt64Microseconds(report.time));
           for (std::string& line : report.warnings) info.warnings.push_back(std::move(line));
+          std::ranges::move(report.run_times, std::back_inserter(info.run_times));
           Join(worker, info, report.records);
         });
     return absl::OkStatus();
@@ -216,6 +217,7 @@ VersionSetup Host::SetupOf(const fleet::WorkerKey& key, const config::PlatformSe
   const config::ModelSettings& settings = SettingsOf(settings_, key.model);
   PlanBatching(platform, settings, &setup.queue);
   setup.queue.model_bytes = BytesOf(key.model);
+  setup.run_times = setup_.run_times;
   if (settings.run_timeout_ms) {
     setup.queue.run_timeout = absl::Milliseconds(*settings.run_timeout_ms);
   }

@@ -38,6 +38,7 @@ class Host final : public models::CatalogHost {
     front::RequestLogs* request_logs = nullptr;
     const config::ServerOptions* options = nullptr;
     const config::Platforms* platforms = nullptr;  // Outlive the host.
+    std::shared_ptr<const RunTimeBook> run_times;  // As the last life left them; never null.
     Machine machine;
   };
 

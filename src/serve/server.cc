@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/sched_limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "config/check.h"
@@ -70,8 +71,8 @@ absl::Status Server::Build() {
   ASSIGN_OR_RETURN(platforms_, config::LoadPlatforms(options_, nullptr));
   ASSIGN_OR_RETURN(first_, ReadFiles(config::Unset::kNoModels));
   ASSIGN_OR_RETURN(monitoring_, config::LoadMonitoring(options_));
-  machine_ = {.cpus = config::CpuBudget(), .root = geteuid() == 0};
   const uint64_t memory_limit = config::MemoryLimit(options_, config::MemoryBudget());
+  machine_ = {.cpus = config::CpuBudget(), .root = geteuid() == 0};
 
   ASSIGN_OR_RETURN(loops_, loop::LoopSet::Create(static_cast<int>(sockets_.loops.size())));
   ASSIGN_OR_RETURN(file_thread_, loop::LoopThread::Start());
@@ -112,6 +113,7 @@ absl::Status Server::Build() {
   RETURN_IF_ERROR(OpenAccess());
   network_ = std::make_unique<Network>(loops_.get(), &context_, tls_.get(),
                                        config::RequestBytesBudget(options_, memory_limit));
+  if (!options_.state_dir.empty()) run_times_ = ReadRunTimes(options_.state_dir);
   host_ = std::make_unique<Host>(Host::Setup{.loops = loops_.get(),
                                              .fleet = fleet_.get(),
                                              .network = network_.get(),
@@ -119,6 +121,7 @@ absl::Status Server::Build() {
                                              .request_logs = request_logs_.get(),
                                              .options = &options_,
                                              .platforms = &platforms_,
+                                             .run_times = std::make_shared<RunTimeBook>(run_times_),
                                              .machine = machine_});
   const models::Options plan = PlanCatalog(options_, memory_limit);
   scanner_ = std::make_unique<models::Scanner>(
@@ -163,8 +166,10 @@ int Server::Run() {
       OpenNetwork();
     }
     PollFiles();
+    KeepRunTimes();
   });
   loops_->Run();
+  file_thread_->Flush(limits::kLogFlushMax);
   if (access_log_ != nullptr) access_log_->Flush(limits::kLogFlushMax);
   record_writer_->Complete(limits::kLogFlushMax);
   return exit_code_;
@@ -318,6 +323,33 @@ absl::Status Server::MayLog(const std::vector<config::ModelEntry>& models) const
   return absl::OkStatus();
 }
 
+// Hints for the next life. Models that are not here now keep theirs, as far as there is room.
+void Server::SaveRunTimes() {
+  host_->CollectStats([this](const std::vector<VersionStats>& versions) {
+    RunTimeBook book = run_times_;
+    for (const VersionStats& version : versions) {
+      for (const auto& [key, times] : version.run_times) {
+        if (!times.empty()) book[key] = times;
+      }
+    }
+    while (book.size() > limits::kRunTimesMax) book.erase(book.begin());
+    if (book == run_times_) return;
+    run_times_ = std::move(book);
+    (void)!file_thread_->Run([directory = options_.state_dir, book = run_times_] {
+      const absl::Status written = WriteRunTimes(directory, book);
+      if (!written.ok()) obs::Warn("--state_dir: {}", base::Message(written));
+    });
+  });
+}
+
+void Server::KeepRunTimes() {
+  if (options_.state_dir.empty()) return;
+  loops_->control().At(loops_->control().Now() + limits::kRunTimesSaveEvery, [this] {
+    SaveRunTimes();
+    KeepRunTimes();
+  });
+}
+
 void Server::ReloadFromClient(std::string config, absl::Time deadline, loop::EventLoop& caller,
                               std::function<void(absl::Status)> done) {
   const Reply reply = ReplyOn(caller, std::move(done));
@@ -366,6 +398,7 @@ void Server::SendMetricsPage(std::shared_ptr<front::Exchange> exchange) {
 void Server::Drain() {
   if (draining_) return;
   draining_ = true;
+  if (!options_.state_dir.empty()) SaveRunTimes();
   context_.draining.store(true);
   network_->AnnounceDrain();
   const absl::Duration lame_duck = absl::Milliseconds(options_.drain_lame_duck_ms);

@@ -73,6 +73,8 @@ class Server {
                  std::function<void(absl::Status)> done);
   std::vector<config::ModelEntry> Loaded(std::vector<config::ModelEntry> models) const;
   void SendMetricsPage(std::shared_ptr<front::Exchange> exchange);
+  void SaveRunTimes();
+  void KeepRunTimes();
   void Drain();
   void DrainConnections();
   void Finish(int exit_code);
@@ -87,6 +89,7 @@ class Server {
   std::string reload_problem_;                  // Of the last reading; empty: there was none.
   config::Monitoring monitoring_;
   Machine machine_;
+  RunTimeBook run_times_;  // Of this life over that of the last one; as saved.
   int exit_code_ = 0;
   bool draining_ = false;
   absl::Time drain_by_;

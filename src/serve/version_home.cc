@@ -22,6 +22,17 @@ std::vector<bool> BatchedByOperator(const sched::QueueOptions& options) {
   return batched;
 }
 
+std::vector<sched::RunTimeHint> MeasuredBy(const engine::ModelInfo& info) {
+  std::vector<sched::RunTimeHint> hints;
+  for (const engine::RunTime& time : info.run_times) {
+    if (time.signature > INT32_MAX || time.nanoseconds > INT64_MAX) continue;
+    hints.push_back({.signature = static_cast<int>(time.signature),
+                     .rows = time.rows,
+                     .time = absl::Nanoseconds(static_cast<int64_t>(time.nanoseconds))});
+  }
+  return hints;
+}
+
 absl::Status Changed(const VersionId& id) {
   return absl::FailedPreconditionError(
       base::Cat("the files of model ", id.model, ", version ", id.version,
@@ -63,6 +74,8 @@ absl::StatusOr<VersionHome::Version*> VersionHome::MakeVersion(const VersionId& 
   servable->request_log = std::move(setup.request_log);
   Version& version = versions_[id];
   version.queue = std::make_unique<sched::VersionQueue>(loop_, std::move(setup.queue));
+  version.queue->Seed(
+      HintsFor(*setup.run_times, id.model, id.version, servable->signatures, MeasuredBy(info)));
   servable->queue = version.queue.get();
   version.servable = std::move(servable);
   return &version;
@@ -121,7 +134,13 @@ std::vector<VersionStats> VersionHome::Collect() const {
   for (const auto& [id, version] : versions_) {
     uint64_t copied = version.copied_before;
     for (const fleet::Worker* worker : version.workers) copied += worker->CopiedBytes();
-    all.push_back({id, version.queue->stats(), copied});
+    VersionStats& line = all.emplace_back(VersionStats{id, version.queue->stats(), copied});
+    const tensor::SignatureList& signatures = version.servable->signatures;
+    for (size_t i = 0; i < signatures.size(); ++i) {
+      for (const sched::RunTimeHint& time : line.stats.signatures[i].run_times) {
+        line.run_times[{id.model, id.version, signatures[i].name}][time.rows] = time.time;
+      }
+    }
   }
   return all;
 }

@@ -16,6 +16,7 @@
 #include "front/handlers/servable.h"
 #include "obs/request_metrics.h"
 #include "sched/version_queue.h"
+#include "serve/run_times.h"
 
 namespace tensord::serve {
 
@@ -32,7 +33,8 @@ struct VersionId {
 struct VersionSetup {
   // Set where the version's directory may have parameters for batching.
   const config::PlatformSettings* platform = nullptr;
-  sched::QueueOptions queue;  // Without signatures, stateful and on_run.
+  sched::QueueOptions queue;                     // Without signatures, stateful and on_run.
+  std::shared_ptr<const RunTimeBook> run_times;  // Of an earlier life; never null.
   obs::RequestMetrics* metrics = nullptr;
   std::shared_ptr<front::RequestLog> request_log;
 };
@@ -42,6 +44,7 @@ struct VersionStats {
   VersionId id;
   sched::Stats stats;
   uint64_t copied_bytes = 0;  // Of all its workers, also those that are gone.
+  RunTimeBook run_times = {};
 };
 
 // The versions at home on one loop: their queues, and the workers that feed on them.

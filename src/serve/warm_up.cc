@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/limits.h"
+#include "base/sched_limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "sched/rows.h"
@@ -114,6 +115,14 @@ void WarmUp::Step() {
         base::Cat(plan_.file, ": ", problems_ - kProblemsSaid, " more records failed"));
   }
   report_.time = loop_.Now() - begun_;
+  for (const auto& [size, time] : shortest_) {
+    if (time == absl::InfiniteDuration()) continue;
+    if (report_.run_times.size() >= limits::kTimedRunsMax) break;
+    report_.run_times.push_back(
+        {.signature = static_cast<uint32_t>(size.first),
+         .rows = size.second,
+         .nanoseconds = static_cast<uint64_t>(absl::ToInt64Nanoseconds(time))});
+  }
   Done done = std::move(done_);
   done(std::move(report_));
 }
@@ -247,6 +256,7 @@ void WarmUp::Submit(const std::shared_ptr<Call>& call, int64_t copies) {
   const std::string& signature = signatures_[static_cast<size_t>(call->signature)].name;
   what_ = copies == 1 ? base::Cat("warm-up record ", taken_)
                       : base::Cat("warm-up of signature '", signature, "' with ", copies, " rows");
+  size_ = {call->signature, call->more_signatures.empty() ? call->rows * copies : 0};
   if (call->rows > 0) sizes_.emplace(call->signature, call->rows * copies);
   fleet::RunSpec spec{.signature = call->signature,
                       .more_signatures = call->more_signatures,
@@ -264,6 +274,11 @@ void WarmUp::OnRun(const fleet::RunOutcome& outcome) {
   if (outcome.worker_lost) return;  // Its end is told to whoever owns this.
   ++report_.runs;
   const std::string what = std::exchange(what_, "");
+  if (outcome.status.ok() && size_.second > 0) {
+    // The first run of a size says how long it takes to get ready for it.
+    const auto [at, first] = shortest_.try_emplace(size_, absl::InfiniteDuration());
+    if (!first) at->second = std::min(at->second, outcome.run_time);
+  }
   if (!outcome.status.ok()) {
     if (!buckets_planned_) --report_.records;
     repeats_left_ = 0;

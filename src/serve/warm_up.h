@@ -16,6 +16,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "engine/model_info.h"
 #include "fleet/worker.h"
 #include "loop/event_loop.h"
 #include "models/lane.h"
@@ -41,6 +42,7 @@ struct WarmUpReport {
   uint32_t runs = 0;
   absl::Duration time;
   std::vector<std::string> warnings = {};
+  std::vector<engine::RunTime> run_times = {};  // Of sizes that ran more than once.
 };
 
 // Replays recorded requests: reads on threads of its own, which may hang with the file system, and
@@ -102,7 +104,10 @@ class WarmUp {
   std::set<std::pair<int, int64_t>> sizes_;      // Signatures and rows that ran.
   std::deque<std::pair<int, int64_t>> buckets_;  // Those still to be run.
   bool buckets_planned_ = false;
-  std::string what_;  // Of the run that is out, for words.
+  std::string what_;              // Of the run that is out, for words.
+  std::pair<int, int64_t> size_;  // Likewise its signature and rows.
+  std::map<std::pair<int, int64_t>, absl::Duration>
+      shortest_;  // Of each size, after the first run.
 
   static constexpr int kProblemsSaid = 8;  // One a line; the others are counted.
   int problems_ = 0;

@@ -133,6 +133,7 @@ absl::Status Loop::Load(const channel::LoadRecord& record) {
     info.warm_up_microseconds = Microseconds(clock_.Now() - loaded);
     info.warm_up_runs = report.runs;
     if (report.runs > 0) info.warm_up_source = "zeros";
+    info.run_times = std::move(report.run_times);
     std::ranges::move(report.warnings, std::back_inserter(info.warnings));
     warm_up_inputs_ = std::move(report.kept);
   }

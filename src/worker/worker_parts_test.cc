@@ -124,7 +124,7 @@ TEST(WarmUpShapes, OpenDimsBecomeRowsThenOnes) {
   EXPECT_TRUE(absl::IsUnimplemented(WarmUpShapes(signature, 1).status()));
 }
 
-TEST(WarmUp, RunsEqualShapesOnceAndLeavesTheInitOperationAlone) {
+TEST(WarmUp, RunsAndTimesEqualShapesOnceAndLeavesTheInitOperationAlone) {
   engine::FakeModelSpec spec;
   std::vector<std::string> ran;
   for (const auto& [name, dim] :
@@ -142,7 +142,12 @@ TEST(WarmUp, RunsEqualShapesOnceAndLeavesTheInitOperationAlone) {
   engine::FakeModel model(std::move(spec));
   const std::vector<int64_t> rows = {1, 8};
   const WarmUpReport report = WarmUp(model, rows, base::MonotonicClock());
-  EXPECT_THAT(ran, ElementsAre("1[2]"));
+  EXPECT_THAT(ran, ElementsAre("1[2]", "1[2]", "1[2]", "1[2]")) << "the first warms it up";
+  EXPECT_EQ(report.runs, 1u);
+  ASSERT_EQ(report.run_times.size(), 1u);
+  EXPECT_EQ(report.run_times[0].signature, 1u);
+  EXPECT_EQ(report.run_times[0].rows, 1);
+  EXPECT_GT(report.run_times[0].nanoseconds, 0u);
   EXPECT_THAT(report.warnings, ElementsAre(::testing::HasSubstr("'huge'")));
 }
 

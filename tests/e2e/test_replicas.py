@@ -8,7 +8,7 @@ import signal
 import grpc
 import numpy as np
 import pytest
-from clients import Load, RestClient, error_of
+from clients import GrpcClient, Load, RestClient, error_of
 from local_server import eventually
 from test_status import metrics, value
 from test_worker_death import probe, settings_for
@@ -130,3 +130,25 @@ def test_without_a_replica_a_deadly_call_ends_two_workers_and_no_more(servers, m
     error = error_of(lambda: probe(client, "segv", "poison", timeout=60))
     assert "ended two workers" in error.details()
     eventually(lambda: probe(client, "hello", timeout=60) == "hello", "all others are served")
+
+
+def test_run_times_are_kept_for_the_next_start(servers, models, tmp_path):
+    state = tmp_path / "state"
+    state.mkdir()
+    server = servers.start(models={"half": models / "half"}, state_dir=state)
+    client = GrpcClient(server.grpc)
+    for _ in range(60):
+        client.predict("half", {"x": X})
+    client.close()
+    assert server.stop() == 0
+    lines = (state / "run_times").read_text().splitlines()
+    assert lines[0] == "tensord run times 1"
+    rows, nanoseconds, version, signature, model = lines[1].split("\t")
+    assert (rows, version, signature, model) == ("1", "3", "serving_default", "half")
+    assert 0 < int(nanoseconds) < 10**9
+    # Whatever is written there, the server starts and serves.
+    (state / "run_times").write_text(lines[0] + "\n1\t9999999999999999999\t3\tx\thalf\nnonsense")
+    server = servers.start(models={"half": models / "half"}, state_dir=state)
+    client = GrpcClient(server.grpc)
+    assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
+    client.close()
