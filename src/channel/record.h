@@ -44,6 +44,11 @@ struct LoadRecord {
   std::vector<std::string> op_libraries;  // Absolute paths, loaded in order before the model.
   uint32_t executors = 1;                 // Threads that take runs.
   bool runs_in_caller = true;             // RunOptions.inter_op_thread_pool = -1.
+  // Goes behind session_config for a second session, whose ops stay in one thread, for runs that
+  // have company. Empty: none. Opened where runs are found to use several threads, and only by a
+  // worker that has not more private bytes than that, because it will have up to twice as many.
+  std::string narrow_session_config;
+  uint64_t narrow_bytes_max = 0;
   bool synthetic_warm_up = true;
   bool read_batching_parameters = false;  // Bring the text of that file of the directory.
   std::vector<int64_t> warm_up_rows;      // Leading dims to warm, e.g. {1, 8}.

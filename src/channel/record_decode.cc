@@ -150,6 +150,8 @@ LoadRecord TakeLoad(Reader& in) {
     in.Fail("the number of executors is outside 1..256");
   }
   record.runs_in_caller = in.Bool();
+  record.narrow_session_config = in.Text(limits::kRecordBytesMax);
+  record.narrow_bytes_max = in.Get<uint64_t>();
   record.synthetic_warm_up = in.Bool();
   record.read_batching_parameters = in.Bool();
   record.warm_up_rows.resize(in.Count(limits::kLoadListMax, sizeof(int64_t)));

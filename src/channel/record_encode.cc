@@ -116,6 +116,8 @@ struct EncodeVisitor {
     out.Texts(record.op_libraries);
     out.U32(record.executors);
     out.Bool(record.runs_in_caller);
+    out.Text(record.narrow_session_config);
+    out.U64(record.narrow_bytes_max);
     out.Bool(record.synthetic_warm_up);
     out.Bool(record.read_batching_parameters);
     out.U32(static_cast<uint32_t>(record.warm_up_rows.size()));

@@ -38,6 +38,8 @@ LoadRecord SomeLoad() {
           .op_libraries = {"/ops/a.so"},
           .executors = 2,
           .runs_in_caller = false,
+          .narrow_session_config = std::string("\x10\x01", 2),
+          .narrow_bytes_max = uint64_t{1} << 30,
           .synthetic_warm_up = false,
           .read_batching_parameters = true,
           .warm_up_rows = {1, 8},
@@ -101,6 +103,8 @@ TEST(Record, LoadComesBackAsItWas) {
   EXPECT_EQ(load.runs_in_caller, expected.runs_in_caller);
   EXPECT_EQ(load.synthetic_warm_up, expected.synthetic_warm_up);
   EXPECT_EQ(load.read_batching_parameters, expected.read_batching_parameters);
+  EXPECT_EQ(load.narrow_session_config, expected.narrow_session_config);
+  EXPECT_EQ(load.narrow_bytes_max, expected.narrow_bytes_max);
   EXPECT_EQ(load.warm_up_rows, expected.warm_up_rows);
   EXPECT_EQ(load.sandbox_user, expected.sandbox_user);
   EXPECT_EQ(load.sandbox, expected.sandbox);

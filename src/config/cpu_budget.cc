@@ -10,6 +10,7 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <vector>
 
 #include "base/text.h"
@@ -81,12 +82,23 @@ std::optional<T> Lowest(const BudgetFiles& files, std::string_view controller, c
   return lowest;
 }
 
-int AffinityCpus() {
+std::vector<int> AffinityCpus() {
+  std::vector<int> cpus;
   // As many as a mask of the common size holds; sched_getaffinity fails where the kernel has more.
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+    }
+  } else {
+    for (int cpu = 0; cpu < sysconf(_SC_NPROCESSORS_ONLN); ++cpu) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+int Budget(int cpus) {
+  return std::max(1, std::min(cpus, CgroupCpus(BudgetFiles()).value_or(cpus)));
 }
 
 }  // namespace
@@ -182,10 +194,24 @@ std::optional<uint64_t> CgroupBytes(const BudgetFiles& files) {
   });
 }
 
-int CpuBudget() {
-  const int cpus = AffinityCpus();
-  return std::max(1, std::min(cpus, CgroupCpus(BudgetFiles()).value_or(cpus)));
+int CoresOf(const BudgetFiles& files, const std::vector<int>& cpus) {
+  std::set<std::string> cores;
+  int unknown = 0;
+  for (const int cpu : cpus) {
+    const std::string siblings =
+        Contents(base::Cat(files.cpus, "/cpu", cpu, "/topology/thread_siblings_list"));
+    if (siblings.empty()) {
+      ++unknown;
+    } else {
+      cores.insert(siblings);
+    }
+  }
+  return static_cast<int>(cores.size()) + unknown;
 }
+
+int CpuBudget() { return Budget(static_cast<int>(AffinityCpus().size())); }
+
+int CoreBudget() { return Budget(CoresOf(BudgetFiles(), AffinityCpus())); }
 
 uint64_t MemoryBudget() {
   constexpr uint64_t kUnknown = 4ull << 30;  // Without /proc nothing else works either.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/server_options.h"
 
@@ -16,6 +17,10 @@ namespace tensord::config {
 // CPUs that this process may use at once: the affinity mask, which a cpuset narrows too, and the
 // quota of every cgroup we are in (v1, v2 or both mounted), rounded up. At least 1.
 int CpuBudget();
+
+// The same in cores: hardware threads that share one (SMT) count once. As many threads as one run
+// should spread over; more only get in each other's way.
+int CoreBudget();
 
 // Bytes that we may use: the machine's memory or the lowest limit of our cgroups.
 uint64_t MemoryBudget();
@@ -49,7 +54,10 @@ std::optional<uint64_t> BytesOfMeminfo(std::string_view text);
 struct BudgetFiles {
   std::string proc = "/proc";
   std::string cgroup = "/sys/fs/cgroup";
+  std::string cpus = "/sys/devices/system/cpu";
 };
+// Cores that these CPUs belong to. One whose siblings cannot be read counts as a core.
+int CoresOf(const BudgetFiles& files, const std::vector<int>& cpus);
 // The lowest limit from our cgroup up to its root; empty when there is none. Inside a container
 // /proc/self/cgroup may name a path that only the host has: then the root is what we see of ours.
 std::optional<int> CgroupCpus(const BudgetFiles& files);

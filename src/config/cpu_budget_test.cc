@@ -69,7 +69,7 @@ class Machine {
     std::ofstream(root_ / path) << text;
     return *this;
   }
-  BudgetFiles files() const { return {root_ / "proc", root_ / "cgroup"}; }
+  BudgetFiles files() const { return {root_ / "proc", root_ / "cgroup", root_ / "cpus"}; }
 
  private:
   const std::filesystem::path root_;
@@ -102,6 +102,20 @@ TEST(CpuBudget, IsUnlimitedWithoutCgroups) {
   Machine machine("none");
   EXPECT_EQ(CgroupCpus(machine.files()), std::nullopt);
   EXPECT_EQ(CgroupBytes(machine.files()), std::nullopt);
+}
+
+TEST(CpuBudget, HardwareThreadsOfOneCoreCountOnce) {
+  Machine machine("smt");
+  machine.Put("cpus/cpu0/topology/thread_siblings_list", "0,2\n")
+      .Put("cpus/cpu1/topology/thread_siblings_list", "1,3\n")
+      .Put("cpus/cpu2/topology/thread_siblings_list", "0,2\n")
+      .Put("cpus/cpu3/topology/thread_siblings_list", "1,3\n");
+  EXPECT_EQ(CoresOf(machine.files(), {0, 1, 2, 3}), 2);
+  EXPECT_EQ(CoresOf(machine.files(), {0, 2}), 1);
+  EXPECT_EQ(CoresOf(machine.files(), {0, 1}), 2);
+  EXPECT_EQ(CoresOf(machine.files(), {0, 7, 8}), 3) << "nothing is known of 7 and 8";
+  EXPECT_GE(CoreBudget(), 1);
+  EXPECT_LE(CoreBudget(), CpuBudget());
 }
 
 TEST(CpuBudget, IsNoMoreThanTheAffinityMask) {

@@ -19,12 +19,18 @@ struct SettingHelp {
 };
 
 constexpr SettingHelp kHelp[] = {
-    {"executors", "Runs at a time in one worker; default: one for each CPU that may be used"},
-    {"intra_op_threads", "Threads that one op may use; wins over flags and session configs"},
+    {"executors",
+     "Runs at a time in one worker; default: one for each CPU that may be used, divided among the "
+     "replicas"},
+    {"intra_op_threads",
+     "Threads that one op may use, whatever else runs; wins over flags and session configs; "
+     "default: all cores for a run alone, one for runs beside others"},
     {"inter_op_threads",
      "Ops of one run at a time; more than 1 makes runs use the runtime's pool unless "
      "`runs_in_caller` says otherwise"},
-    {"replicas", "Workers a version, each a process with the whole model; default 1"},
+    {"replicas",
+     "Workers a version, each a process with the whole model; default 1. What one was running when "
+     "it died is run by another"},
     {"warm_up_rows", "Batch sizes of synthetic warm-up runs"},
     {"synthetic_warm_up", "False: no warm-up with made-up inputs"},
     {"onednn",

@@ -53,7 +53,7 @@ class Result {
 };
 
 // One loaded model.
-// Threads: Run is safe from any number of threads; Describe, while no Run is on its way.
+// Threads: Run is safe from any number of threads; the others, while no Run is on its way.
 class Model {
  public:
   virtual ~Model() = default;
@@ -73,6 +73,16 @@ class Model {
   // REQUIRES: as above; at least one signature, each with as many inputs as the first.
   virtual std::unique_ptr<Result> RunTogether(std::span<const int> signatures,
                                               std::span<const tensor::TensorView> inputs) = 0;
+
+  // Opens the model a second time, in a session whose ops stay in one thread. From then on a Run
+  // that has company takes place there, for signatures that were warmed: many runs on one thread
+  // each cost less than as many that share all threads. Reads the model's files again;
+  // `more_config` goes behind LoadOptions::session_config, where protobuf lets the later value win.
+  // REQUIRES: not stateful, not opened yet.
+  virtual absl::Status OpenNarrow(const std::string& more_config) = 0;
+  // Makes one run there. REQUIRES: OpenNarrow was fine; the inputs as Run's.
+  virtual std::unique_ptr<Result> WarmNarrow(int signature,
+                                             std::span<const tensor::TensorView> inputs) = 0;
 };
 
 // A runtime in this process.

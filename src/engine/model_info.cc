@@ -28,6 +28,7 @@ enum Field : uint32_t {
   kBatchingParameters = 12,
   kAlone = 13,  // Name and reason, each behind its tag.
   kRunTime = 14,
+  kTwoWidths = 15,
 };
 // Of a run time.
 enum RunTimeField : uint32_t { kSignature = 1, kRows = 2, kNanoseconds = 3 };
@@ -134,6 +135,9 @@ absl::Status SetNumberField(uint32_t field, uint64_t value, ModelInfo* info) {
     case kLoadMicroseconds:
       info->load_microseconds = value;
       return absl::OkStatus();
+    case kTwoWidths:
+      info->two_widths = value != 0;
+      return absl::OkStatus();
     case kWarmUpMicroseconds:
       info->warm_up_microseconds = value;
       return absl::OkStatus();
@@ -171,6 +175,7 @@ std::string Serialize(const ModelInfo& info) {
     base::AppendVarintField(kNanoseconds, time.nanoseconds, &bytes);
     base::AppendBytesField(kRunTime, bytes, &out);
   }
+  base::AppendVarintField(kTwoWidths, info.two_widths ? 1 : 0, &out);
   if (info.batching_parameters) {
     base::AppendBytesField(kBatchingParameters, *info.batching_parameters, &out);
   }

@@ -47,6 +47,8 @@ struct ModelInfo {
   uint64_t load_microseconds = 0;
   uint64_t warm_up_microseconds = 0;
   std::vector<RunTime> run_times;  // At most kTimedRunsMax.
+  // Runs that have company stay in one thread each; one alone uses all that the model may use.
+  bool two_widths = false;
   // The text of kBatchingParametersFile, where it was asked for and is there.
   std::optional<std::string> batching_parameters;
 };

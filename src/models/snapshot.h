@@ -47,6 +47,7 @@ struct VersionEntry {
   absl::Duration warm_up_time;
   uint32_t warm_up_runs = 0;
   std::vector<std::string> alone;  // Signatures whose calls share no runs unasked, and why.
+  bool two_sessions = false;       // Runs that have company stay in one thread each.
   std::string warm_up_source;      // "records", "zeros", or empty: nothing ran.
   // What the host gave with OnLoaded or SetHandle: its queue and workers for this generation. Stays
   // through deaths and restarts; gone from the snapshot when the generation is over, which is when

@@ -70,6 +70,7 @@ VersionEntry EntryOf(const VersionRecord& record) {
     for (const auto& [signature, reason] : info.alone) {
       entry.alone.push_back(base::Cat(signature, ": ", reason));
     }
+    entry.two_sessions = info.two_widths;
   }
   return entry;
 }

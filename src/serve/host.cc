@@ -239,6 +239,8 @@ void Host::Start(const fleet::WorkerKey& key, const models::VersionFiles& files,
   spec.load = PlanLoad(key, files, config, SettingsOf(settings_, key.model), platform,
                        *setup_.options, setup_.machine, setup.queue, workers_started_++);
   std::optional<WarmUpPlan> warm_up = PlanWarmUp(files, config.worker, setup.queue);
+  // Zeros are run for that, too.
+  if (died_loading_.contains(id)) spec.load.narrow_session_config.clear();
   if (died_loading_.contains(id) && !(warm_up && warm_up->strict)) {
     obs::Warn("model {}, version {}: a worker died before it served; this one is not warmed up",
               key.model, key.version);

@@ -20,6 +20,10 @@ namespace {
 // begins: each worker of this front gets another user until the range comes round.
 constexpr uint32_t kWorkerUsers = 4336;
 
+// A second session in a worker is a convenience: no worker may take more than this part of the
+// memory for it.
+constexpr uint64_t kNarrowMemoryShare = 16;
+
 models::VersionPolicy ToPolicy(const config::VersionPolicy& from) {
   models::VersionPolicy policy;
   switch (from.kind) {
@@ -82,6 +86,17 @@ sched::BatchingParameters ToSched(const config::BatchingParameters& from) {
   parameters.enable_large_batch_splitting = from.enable_large_batch_splitting;
   parameters.max_execution_batch_size = from.max_execution_batch_size;
   return parameters;
+}
+
+// How large a worker may be that gets a second session. A limit that the operator set has to hold
+// with both of them, and what runs beside.
+uint64_t NarrowBytesMax(const Machine& machine, const models::ModelConfig& config,
+                        const config::ModelSettings& settings) {
+  constexpr uint64_t kOfAll = UINT64_MAX;
+  const auto replicas = static_cast<uint64_t>(std::max(1, config.replicas));
+  return std::min({machine.memory_bytes / kNarrowMemoryShare,
+                   settings.memory_limit_bytes.value_or(kOfAll) / 3,
+                   settings.model_memory_limit_bytes.value_or(kOfAll) / replicas / 3});
 }
 
 }  // namespace
@@ -152,7 +167,12 @@ SessionPlan PlanSession(const fleet::WorkerKey& key, const models::WorkerSetting
       config.inter_op_parallelism_threads() <= 1 && config.session_inter_op_thread_pool().empty();
   // The runtime would take the machine's CPUs, not those that we may use.
   if (config.intra_op_parallelism_threads() == 0) {
-    config.set_intra_op_parallelism_threads(machine.cpus);
+    config.set_intra_op_parallelism_threads(machine.cores);
+    if (machine.cores > 1 && plan.runs_in_caller) {
+      tensorflow::ConfigProto narrow;
+      narrow.set_intra_op_parallelism_threads(1);
+      plan.narrow = narrow.SerializeAsString();
+    }
   }
   if (config.inter_op_parallelism_threads() == 0) {
     config.set_inter_op_parallelism_threads(machine.cpus);
@@ -191,6 +211,10 @@ channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionF
   load.executors = static_cast<uint32_t>(
       config.worker.executors > 0 ? config.worker.executors : ShareOfCpus(machine, config));
   load.runs_in_caller = settings.runs_in_caller.value_or(session.runs_in_caller);
+  if (load.executors > 1 && load.runs_in_caller && config.worker.warm_up) {
+    load.narrow_session_config = std::move(session.narrow);
+    load.narrow_bytes_max = NarrowBytesMax(machine, config, settings);
+  }
   load.read_batching_parameters = platform.per_model_batching;
   load.synthetic_warm_up =
       config.worker.warm_up && !PlanWarmUp(files, config.worker, queue).has_value();

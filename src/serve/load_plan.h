@@ -26,8 +26,10 @@ using SettingsByModel = std::map<std::string, config::ModelSettings>;
 
 // Facts of this start that are no options.
 struct Machine {
-  int cpus = 1;
-  bool root = false;  // Workers can get users of their own.
+  int cpus = 1;               // That we may use.
+  int cores = 1;              // Likewise; hardware threads of one core count once.
+  uint64_t memory_bytes = 0;  // That we may use.
+  bool root = false;          // Workers can get users of their own.
 };
 
 // The two runtime environments that differ today; their numbers are in every WorkerKey.
@@ -88,7 +90,11 @@ absl::Status PlanVersionBatching(const config::PlatformSettings& platform,
 
 // What a session is opened with.
 struct SessionPlan {
-  std::string config;          // A serialized tensorflow.ConfigProto.
+  std::string config;  // A serialized tensorflow.ConfigProto.
+  // What makes a second session of it for runs that have company: one thread for each. Empty where
+  // the width is the operator's choice, where a run has one thread anyway, or where runs do not
+  // stay in their executors.
+  std::string narrow;
   bool runs_in_caller = true;  // False: the operator asked for ops that run in parallel.
 };
 SessionPlan PlanSession(const fleet::WorkerKey& key, const models::WorkerSettings& settings,

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const fleet::WorkerKey kKey{.model = "m", .version = 7};
-constexpr Machine kMachine{.cpus = 3};
+constexpr Machine kMachine{.cpus = 3, .cores = 3};
 
 models::WorkerSettings Threads(int intra_op, int inter_op) {
   models::WorkerSettings settings;
@@ -105,6 +105,42 @@ TEST(PlanLoad, ReplicasShareTheCpus) {
   EXPECT_EQ(executors(8, 3), 3u);
   EXPECT_EQ(executors(2, 8), 1u);
   EXPECT_EQ(executors(8, 2, 5), 5u);
+}
+
+TEST(PlanLoad, ASecondSessionIsForRunsThatMayHaveCompanyAndThreads) {
+  const auto narrow = [](const Machine& machine, const models::WorkerSettings& worker) {
+    models::ModelConfig config;
+    config.worker = worker;
+    return PlanLoad(kKey, {}, config, {}, {}, {}, machine, {}, 0).narrow_session_config;
+  };
+  const auto with = [](auto member, auto value) {
+    models::WorkerSettings worker;
+    worker.*member = value;
+    return worker;
+  };
+  using Worker = models::WorkerSettings;
+  const Machine two{.cpus = 2, .cores = 2};
+  tensorflow::ConfigProto config;
+  ASSERT_TRUE(config.ParseFromString(narrow(two, {})));
+  EXPECT_EQ(config.intra_op_parallelism_threads(), 1);
+  EXPECT_EQ(narrow({.cpus = 1}, {}), "");
+  EXPECT_EQ(narrow({.cpus = 2, .cores = 1}, {}), "") << "two threads of one core";
+  EXPECT_EQ(narrow(two, with(&Worker::executors, 1)), "");
+  EXPECT_EQ(narrow(two, with(&Worker::intra_op_threads, 2)), "") << "he chose the width";
+  EXPECT_EQ(narrow(two, with(&Worker::inter_op_threads, 2)), "") << "ops run beside each other";
+  EXPECT_EQ(narrow(two, with(&Worker::warm_up, false)), "");
+}
+
+TEST(PlanLoad, ASecondSessionKeepsToTheLimitsOfMemory) {
+  const auto most = [](const config::ModelSettings& settings) {
+    models::ModelConfig config;
+    config.replicas = 2;
+    const Machine machine{.cpus = 4, .cores = 4, .memory_bytes = 1600};
+    return PlanLoad(kKey, {}, config, settings, {}, {}, machine, {}, 0).narrow_bytes_max;
+  };
+  EXPECT_EQ(most({}), 100u);
+  EXPECT_EQ(most({.memory_limit_bytes = 90}), 30u);
+  EXPECT_EQ(most({.model_memory_limit_bytes = 90}), 15u);
 }
 
 TEST(PlanBatching, TheOriginalsParametersComeBeforeOurSettings) {

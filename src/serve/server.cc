@@ -72,7 +72,10 @@ absl::Status Server::Build() {
   ASSIGN_OR_RETURN(first_, ReadFiles(config::Unset::kNoModels));
   ASSIGN_OR_RETURN(monitoring_, config::LoadMonitoring(options_));
   const uint64_t memory_limit = config::MemoryLimit(options_, config::MemoryBudget());
-  machine_ = {.cpus = config::CpuBudget(), .root = geteuid() == 0};
+  machine_ = {.cpus = config::CpuBudget(),
+              .cores = config::CoreBudget(),
+              .memory_bytes = memory_limit,
+              .root = geteuid() == 0};
 
   ASSIGN_OR_RETURN(loops_, loop::LoopSet::Create(static_cast<int>(sockets_.loops.size())));
   ASSIGN_OR_RETURN(file_thread_, loop::LoopThread::Start());

@@ -103,6 +103,8 @@ std::vector<std::string> ZygoteEnvironment(std::vector<std::string> environment,
   if (onednn != channel::OneDnn::kAuto) {
     SetVariable(&environment, "TF_ENABLE_ONEDNN_OPTS", onednn == channel::OneDnn::kOn ? "1" : "0");
   }
+  // Each session gets threads of its own: else the first of a process chooses the number for all.
+  SetVariable(&environment, "TF_OVERRIDE_GLOBAL_THREADPOOL", "1");
   if (Variable(environment, "TF_CPP_MIN_LOG_LEVEL").empty()) {
     SetVariable(&environment, "TF_CPP_MIN_LOG_LEVEL", "1");  // Warnings and worse.
   }

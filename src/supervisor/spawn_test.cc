@@ -88,12 +88,13 @@ TEST(Start, IsAChildWithExitCode127WhenThereIsNoSuchProgram) {
 TEST(ZygoteEnvironment, SetsOneDnnAndQuietsTheRuntime) {
   using channel::OneDnn;
   const std::vector<std::string> plain = {"A=1", "TF_ENABLE_ONEDNN_OPTS=1"};
+  const std::string threads = "TF_OVERRIDE_GLOBAL_THREADPOOL=1";
   EXPECT_THAT(ZygoteEnvironment(plain, OneDnn::kAuto),
-              ElementsAre("A=1", "TF_ENABLE_ONEDNN_OPTS=1", "TF_CPP_MIN_LOG_LEVEL=1"));
+              ElementsAre("A=1", "TF_ENABLE_ONEDNN_OPTS=1", threads, "TF_CPP_MIN_LOG_LEVEL=1"));
   EXPECT_THAT(ZygoteEnvironment(plain, OneDnn::kOff),
-              ElementsAre("A=1", "TF_ENABLE_ONEDNN_OPTS=0", "TF_CPP_MIN_LOG_LEVEL=1"));
+              ElementsAre("A=1", "TF_ENABLE_ONEDNN_OPTS=0", threads, "TF_CPP_MIN_LOG_LEVEL=1"));
   EXPECT_THAT(ZygoteEnvironment({"TF_CPP_MIN_LOG_LEVEL=0"}, OneDnn::kOn),
-              ElementsAre("TF_CPP_MIN_LOG_LEVEL=0", "TF_ENABLE_ONEDNN_OPTS=1"));
+              ElementsAre("TF_CPP_MIN_LOG_LEVEL=0", "TF_ENABLE_ONEDNN_OPTS=1", threads));
 }
 
 TEST(Variable, IsFoundByItsWholeName) {

@@ -162,6 +162,7 @@ void PrintDetails(const VersionDetails& version, PrettyWriter* writer) {
   PrintText("warm_up", version.warm_up_source, writer);
   PrintNumber("warm_up_runs", version.warm_up_runs, writer);
   PrintNumber("warm_up_milliseconds", version.warm_up_milliseconds, writer);
+  PrintNumber("sessions", version.sessions, writer);
   PrintNumber("replicas", version.replicas, writer);
   PrintNumber("replicas_wanted", version.replicas_wanted, writer);
   PrintNumber("restarts", version.restarts, writer);

@@ -72,6 +72,7 @@ struct VersionDetails {
   std::string warm_up_source = {};      // Empty: nothing ran.
   int64_t warm_up_runs = 0;
   int64_t warm_up_milliseconds = 0;
+  int64_t sessions = 1;  // In each worker; two: a wide one for runs alone, a narrow one.
   int64_t replicas = 0;  // That serve.
   int64_t replicas_wanted = 0;
   int64_t restarts = 0;

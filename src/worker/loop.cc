@@ -25,6 +25,7 @@
 #include "worker/row_probe.h"
 #include "worker/side_file.h"
 #include "worker/warm_up.h"
+#include "worker/widths.h"
 
 namespace tensord::worker {
 namespace {
@@ -101,13 +102,14 @@ void Loop::LoadAndExecute(const channel::LoadRecord& record) {
   }
   const auto count = static_cast<int>(std::clamp(record.executors, 1u, limits::kExecutorsMax));
   executors_left_ = count;
-  for (int i = 1; i < count; ++i) {
+  // With two widths this thread has made runs of both, which an executor must not (wide_thread.h).
+  for (int i = two_widths_ ? 0 : 1; i < count; ++i) {
     executors_.emplace_back([this] {
       const SignalStack own_stack;
       Execute();
     });
   }
-  Execute();
+  if (!two_widths_) Execute();
   for (std::thread& executor : executors_) executor.join();
 }
 
@@ -140,6 +142,16 @@ absl::Status Loop::Load(const channel::LoadRecord& record) {
   ProbeRows(record.synthetic_warm_up, &info);
   // What loading and optimising left behind: up to half of a model's memory.
   malloc_trim(0);
+  if (!record.narrow_session_config.empty() && model_->stateful_reason().empty()) {
+    WidthReport widths =
+        ChooseWidths(*model_, {.narrow_session_config = record.narrow_session_config,
+                               .private_bytes = PrivateBytes(),
+                               .private_bytes_max = record.narrow_bytes_max});
+    std::ranges::move(widths.warnings, std::back_inserter(info.warnings));
+    std::ranges::move(widths.kept, std::back_inserter(warm_up_inputs_));
+    info.two_widths = two_widths_ = widths.two;
+    malloc_trim(0);
+  }
   for (std::string& line : confinement_->AfterLoad()) sandbox_.push_back(std::move(line));
   info.sandbox = sandbox_;
   info.private_bytes = PrivateBytes();

@@ -34,7 +34,8 @@ enum class ExitCode : int {
 // front is gone.
 //
 // Threads: Serve's thread watches the channel and beats; E executors block in receive on the one
-// socket, where the kernel hands each record to one of them. The loader becomes the first executor.
+// socket, where the kernel hands each record to one of them. The loader becomes the first executor,
+// or, where a model has two widths, waits for them.
 class Loop {
  public:
   struct Ends {
@@ -84,6 +85,7 @@ class Loop {
   std::vector<tensor::Tensor> warm_up_inputs_;  // That the model still reads.
   std::unique_ptr<engine::Model> model_;
   std::unique_ptr<Runner> runner_;
+  bool two_widths_ = false;
 
   std::atomic<int> exit_code_ = -1;  // Until known.
   std::atomic<int> executors_left_ = 0;

@@ -132,6 +132,35 @@ def test_without_a_replica_a_deadly_call_ends_two_workers_and_no_more(servers, m
     eventually(lambda: probe(client, "hello", timeout=60) == "hello", "all others are served")
 
 
+@pytest.mark.skipif(os.cpu_count() == 1, reason="one CPU has one width")
+def test_a_model_that_uses_several_threads_has_a_session_for_runs_beside_others(
+    servers, models, grpc_client
+):
+    server = servers.start(
+        models={name: models / name for name in ("convolutions", "half")},
+        settings='model { key: "half" value { executors: 2 } }',
+    )
+    assert details(server, "half")["sessions"] == 1
+    if len(os.sched_getaffinity(0)) > 1:
+        assert details(server, "convolutions")["sessions"] == 2
+    image = np.random.default_rng(1).random((1, 96, 96, 3)).astype(np.float32)
+    client = grpc_client(server)
+    alone = client.predict("convolutions", {"image": image})["y"]
+    request = client.predict_request("convolutions", {"image": image})
+    calls = [client.prediction.Predict.future(request, timeout=60) for _ in range(20)]
+    for call in calls:
+        answer = np.array(call.result().outputs["y"].float_val, np.float32)
+        np.testing.assert_allclose(answer, alone[0], rtol=1e-4)
+
+
+def test_a_width_that_the_operator_sets_stays(servers, models):
+    server = servers.start(
+        models={"convolutions": models / "convolutions"},
+        settings='model { key: "convolutions" value { intra_op_threads: 2 } }',
+    )
+    assert details(server, "convolutions")["sessions"] == 1
+
+
 def test_run_times_are_kept_for_the_next_start(servers, models, tmp_path):
     state = tmp_path / "state"
     state.mkdir()

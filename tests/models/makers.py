@@ -517,6 +517,24 @@ def bench_image(path):
     one(path, lambda image: {"y": image[:, 0, 0, :]}, spec)
 
 
+def convolutions(path):
+    random = np.random.default_rng(11)
+    channels = [3, 32, 64, 64]
+    module = tf.Module()
+    module.kernels = [
+        tf.Variable(random.normal(0, 0.1, (3, 3, a, b)).astype(np.float32))
+        for a, b in itertools.pairwise(channels)
+    ]
+
+    def layers(image):
+        x = image
+        for kernel in module.kernels:
+            x = tf.nn.relu(tf.nn.conv2d(x, kernel, strides=1, padding="SAME"))
+        return {"y": tf.reduce_mean(x, [1, 2])}
+
+    one(path, layers, tf.TensorSpec([None, 96, 96, 3], tf.float32, "image"), module=module)
+
+
 def jitted(path):
     bench_mlp(path, compiled=True)
 
@@ -572,6 +590,7 @@ MAKERS = {
         composite,
         text_op,
         jitted,
+        convolutions,
         bench_identity,
         bench_image,
         bench_mlp,

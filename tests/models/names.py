@@ -28,6 +28,7 @@ MODELS = [
     "composite",  # Signatures that take sparse, ragged and resource inputs, beside one that serves.
     "text_op",  # Uses an op of tensorflow-text, which is not there.
     "jitted",  # bench_mlp, compiled by XLA for each batch size.
+    "convolutions",  # Runs of some milliseconds, which use every thread that they get.
     "big_64",  # 64 MB of variables.
     "bench_identity",
     "bench_image",

@@ -125,6 +125,11 @@ absl::StatusOr<std::unique_ptr<Model>> TensorFlowEngine::Load(const LoadOptions&
   }
   parts.devices = ListDevices(api, session.session);
   parts.runs_in_caller = options.runs_in_caller;
+  parts.open = [&api, overridden](const std::string& more_config, SessionHandle* second) {
+    LoadOptions again = overridden;
+    again.session_config += more_config;
+    return OpenSession(api, again, second).status();
+  };
   return std::make_unique<TensorFlowModel>(std::move(session), std::move(parts));
 }
 

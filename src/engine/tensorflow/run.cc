@@ -201,31 +201,64 @@ SessionHandle::~SessionHandle() {
   if (graph != nullptr) api->TF_DeleteGraph(graph);
 }
 
+BoundSession::BoundSession(SessionHandle opened, const tensor::SignatureList& signatures)
+    : handle(std::move(opened)), bound(BindAll(handle, signatures)) {}
+
 TensorFlowModel::TensorFlowModel(SessionHandle session, ModelParts parts)
-    : session_(std::move(session)),
-      parts_(std::move(parts)),
-      bound_(BindAll(session_, parts_.signatures)),
-      run_options_(MakeRunOptions(*session_.api, parts_.runs_in_caller)),
+    : parts_(std::move(parts)),
+      wide_(std::move(session), parts_.signatures),
+      narrow_warm_(parts_.signatures.size(), false),
+      run_options_(MakeRunOptions(*wide_.handle.api, parts_.runs_in_caller)),
       copies_inputs_(!parts_.stateful_reason.empty()) {}
 
 TensorFlowModel::~TensorFlowModel() {
-  if (run_options_ != nullptr) session_.api->TF_DeleteBuffer(run_options_);
+  if (run_options_ != nullptr) wide_.handle.api->TF_DeleteBuffer(run_options_);
 }
 
 void TensorFlowModel::Describe(ModelInfo* info) const {
   info->signature_def_map = parts_.signature_def_map;
-  info->runtime_version = session_.api->TF_Version();
+  info->runtime_version = wide_.handle.api->TF_Version();
   info->devices = parts_.devices;
   info->warnings = parts_.warnings;
   info->stateful_reason = parts_.stateful_reason;
   info->alone = parts_.alone;
 }
 
+absl::Status TensorFlowModel::OpenNarrow(const std::string& more_config) {
+  SessionHandle session(wide_.handle.api);
+  RETURN_IF_ERROR(parts_.open(more_config, &session));
+  narrow_ = std::make_unique<const BoundSession>(std::move(session), parts_.signatures);
+  wide_thread_ = std::make_unique<WideThread>();
+  return absl::OkStatus();
+}
+
+std::unique_ptr<Result> TensorFlowModel::WarmNarrow(int signature,
+                                                    std::span<const tensor::TensorView> inputs) {
+  std::unique_ptr<Result> result = RunIn(*narrow_, signature, inputs);
+  if (result->status().ok()) narrow_warm_[static_cast<size_t>(signature)] = true;
+  return result;
+}
+
 std::unique_ptr<Result> TensorFlowModel::Run(int signature,
                                              std::span<const tensor::TensorView> inputs) {
-  auto result = std::make_unique<TensorFlowResult>(session_.api, &copies_inputs_);
-  const BoundSignature& bound = bound_[static_cast<size_t>(signature)];
-  result->set_status(result->Run(session_, run_options_, bound, inputs));
+  const bool alone = running_.fetch_add(1, std::memory_order_relaxed) == 0;
+  std::unique_ptr<Result> result;
+  if (narrow_ == nullptr || !narrow_warm_[static_cast<size_t>(signature)]) {
+    result = RunIn(wide_, signature, inputs);
+  } else if (alone) {
+    wide_thread_->Run([&] { result = RunIn(wide_, signature, inputs); });
+  } else {
+    result = RunIn(*narrow_, signature, inputs);
+  }
+  running_.fetch_sub(1, std::memory_order_relaxed);
+  return result;
+}
+
+std::unique_ptr<Result> TensorFlowModel::RunIn(const BoundSession& session, int signature,
+                                               std::span<const tensor::TensorView> inputs) {
+  auto result = std::make_unique<TensorFlowResult>(session.handle.api, &copies_inputs_);
+  const BoundSignature& bound = session.bound[static_cast<size_t>(signature)];
+  result->set_status(result->Run(session.handle, run_options_, bound, inputs));
   return result;
 }
 
@@ -241,25 +274,25 @@ bool TensorFlowModel::MayFetchTogether(std::vector<int> signatures) {
 
 std::unique_ptr<Result> TensorFlowModel::RunTogether(std::span<const int> signatures,
                                                      std::span<const tensor::TensorView> inputs) {
-  auto result = std::make_unique<TensorFlowResult>(session_.api, &copies_inputs_);
+  auto result = std::make_unique<TensorFlowResult>(wide_.handle.api, &copies_inputs_);
   if (!MayFetchTogether({signatures.begin(), signatures.end()})) {
     absl::Status status;
     for (size_t i = 0; i < signatures.size() && status.ok(); ++i) {
-      status =
-          result->Run(session_, run_options_, bound_[static_cast<size_t>(signatures[i])], inputs);
+      status = result->Run(wide_.handle, run_options_,
+                           wide_.bound[static_cast<size_t>(signatures[i])], inputs);
     }
     result->set_status(std::move(status));
     return result;
   }
-  BoundSignature all = bound_[static_cast<size_t>(signatures.front())];
+  BoundSignature all = wide_.bound[static_cast<size_t>(signatures.front())];
   for (const int signature : signatures.subspan(1)) {
-    const BoundSignature& more = bound_[static_cast<size_t>(signature)];
+    const BoundSignature& more = wide_.bound[static_cast<size_t>(signature)];
     if (all.broken.ok()) all.broken = more.broken;
     all.fetches.insert(all.fetches.end(), more.fetches.begin(), more.fetches.end());
     all.fetched_names.insert(all.fetched_names.end(), more.fetched_names.begin(),
                              more.fetched_names.end());
   }
-  result->set_status(result->Run(session_, run_options_, all, inputs));
+  result->set_status(result->Run(wide_.handle, run_options_, all, inputs));
   return result;
 }
 

@@ -22,8 +22,10 @@ struct FakeModelSpec {
   std::function<absl::StatusOr<std::vector<tensor::Tensor>>(int,
                                                             std::span<const tensor::TensorView>)>
       run;
-  bool passes_inputs_through = false;  // Outputs hold the inputs' memory until released.
-  bool keeps_inputs = false;           // The runtime never lets go of the inputs' memory.
+  bool passes_inputs_through = false;         // Outputs hold the inputs' memory until released.
+  bool keeps_inputs = false;                  // The runtime never lets go of the inputs' memory.
+  absl::Status narrow = absl::OkStatus();     // What OpenNarrow says.
+  std::vector<int>* narrow_warmed = nullptr;  // Signatures, as WarmNarrow got them; may be null.
 };
 
 class FakeResult : public Result {
@@ -82,6 +84,12 @@ class FakeModel : public Model {
     }
     return std::make_unique<FakeResult>(std::move(all), spec_.passes_inputs_through,
                                         spec_.keeps_inputs);
+  }
+  absl::Status OpenNarrow(const std::string&) override { return spec_.narrow; }
+  std::unique_ptr<Result> WarmNarrow(int signature,
+                                     std::span<const tensor::TensorView> inputs) override {
+    if (spec_.narrow_warmed != nullptr) spec_.narrow_warmed->push_back(signature);
+    return Run(signature, inputs);
   }
 
  private:

@@ -33,6 +33,7 @@ wire::VersionDetails DetailsOf(const models::VersionEntry& version) {
           .warm_up_source = version.warm_up_source,
           .warm_up_runs = version.warm_up_runs,
           .warm_up_milliseconds = absl::ToInt64Milliseconds(version.warm_up_time),
+          .sessions = version.two_sessions ? 2 : 1,
           .replicas = version.replicas_live,
           .replicas_wanted = version.replicas_wanted,
           .restarts = version.restarts,
