@@ -120,6 +120,9 @@ class Service {
   virtual ~Service() = default;
   // Head complete, body not yet read. The service may Send at once (refusal).
   virtual void OnHead(Exchange& exchange) = 0;
+  // Of a large gRPC message the first bytes are there, and its announced size is `bytes`: the
+  // service may Send at once. Once a call, uncompressed ones only; body() is what has come.
+  virtual void OnBodyBegin(Exchange& /*exchange*/, uint64_t /*bytes*/) {}
   // Body complete; not called when OnHead has answered, nor when the connection itself refused the
   // body (too large, cut short, no memory left) or the client left before its end.
   virtual void OnRequest(std::shared_ptr<Exchange> exchange) = 0;

@@ -130,6 +130,17 @@ absl::StatusOr<tensor::ModelSpec> ParseModelSpec(std::string_view bytes) {
   return spec;
 }
 
+std::optional<tensor::ModelSpec> PeekModelSpec(std::string_view prefix) {
+  // The reader gives a field only when all of it is there.
+  WireReader reader(prefix);
+  if (!reader.Next() || reader.field() != 1 || reader.type() != WireType::kBytes) {
+    return std::nullopt;
+  }
+  absl::StatusOr<tensor::ModelSpec> spec = ParseModelSpec(reader.bytes());
+  if (!spec.ok()) return std::nullopt;
+  return *std::move(spec);
+}
+
 absl::StatusOr<WalkedPredict> WalkPredict(std::string_view body) {
   WalkedPredict walked;
   bool has_spec = false;

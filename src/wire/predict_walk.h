@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +38,11 @@ absl::StatusOr<WalkedPredict> WalkPredict(std::string_view body);
 absl::StatusOr<tensor::PredictRequest> DecodePredict(WalkedPredict walked);
 // Both.
 absl::StatusOr<tensor::PredictRequest> ParsePredict(std::string_view body);
+
+// The model that a serialized PredictRequest (or ClassificationRequest, RegressionRequest) is for,
+// if its ModelSpec is whole, well-formed and the first field, as clients write it. `prefix` may be
+// a part of the message.
+std::optional<tensor::ModelSpec> PeekModelSpec(std::string_view prefix);
 
 // Adds what a serialized tensorflow.serving.ModelSpec says, as protobuf merges messages.
 // INVALID_ARGUMENT when malformed.

@@ -439,5 +439,30 @@ TEST(WalkPredict, LooksIntoNoTensor) {
   EXPECT_THAT(std::string(base::Message(status)), ::testing::StartsWith("tensor parsing error: x"));
 }
 
+TEST(PeekModelSpec, ReadsTheModelFromTheBeginningOfARequest) {
+  tf::serving::PredictRequest request;
+  request.mutable_model_spec()->set_name("half");
+  request.mutable_model_spec()->mutable_version()->set_value(7);
+  (*request.mutable_inputs())["x"] = Proto(tf::DT_FLOAT, {1000});
+  const std::string bytes = request.SerializeAsString();
+  for (const size_t size : {bytes.size(), size_t{20}}) {
+    const auto spec = PeekModelSpec(std::string_view(bytes).substr(0, size));
+    ASSERT_TRUE(spec.has_value()) << size;
+    EXPECT_EQ(spec->name, "half");
+    EXPECT_EQ(spec->version, 7);
+  }
+}
+
+TEST(PeekModelSpec, SaysNothingWhereItIsNotPlainlyThere) {
+  tf::serving::PredictRequest request;
+  request.mutable_model_spec()->set_name("half");
+  const std::string bytes = request.SerializeAsString();
+  EXPECT_EQ(PeekModelSpec(std::string_view(bytes).substr(0, bytes.size() - 1)), std::nullopt);
+  EXPECT_EQ(PeekModelSpec(""), std::nullopt);
+  EXPECT_EQ(PeekModelSpec("\x0a"), std::nullopt);
+  EXPECT_EQ(PeekModelSpec("\x12\x01x" + bytes), std::nullopt) << "it is not the first field";
+  EXPECT_EQ(PeekModelSpec(std::string_view("\x0a\0", 2)), std::nullopt) << "it has no name";
+}
+
 }  // namespace
 }  // namespace tensord::wire

@@ -110,6 +110,25 @@ def test_a_large_rest_body_is_refused_before_it_is_sent(server, rest, grpc_clien
     eventually(lambda: queued(rest) == 0, "cancelled calls have left the queue")
 
 
+def test_a_large_grpc_call_is_refused_by_its_first_bytes(server, rest, grpc_client):
+    """The model is named in the first field of the message."""
+    client = grpc_client(server)
+    teach(client)
+    request = sleep_request(client, 200)
+    calls = [
+        client.prediction.Predict.future(request, timeout=60, metadata=FIRST) for _ in range(100)
+    ]
+    eventually(lambda: queued(rest) >= 50, "ten seconds of work come first")
+    large = client.predict_request("sleep_ms", {"ms": np.zeros(1_000_000, np.int32)})
+    late = client.prediction.Predict.future(large, timeout=2)
+    assert late.exception(60) is not None
+    assert late.code() == grpc.StatusCode.RESOURCE_EXHAUSTED, late.details()
+    assert int(dict(late.trailing_metadata())["grpc-retry-pushback-ms"]) > 0
+    assert refused_early(rest) == 1
+    for call in calls:
+        call.cancel()
+
+
 def test_cancelled_calls_leave_the_queue_and_are_counted(server, rest, grpc_client):
     client = grpc_client(server)
     request = sleep_request(client, 3000)

@@ -3,6 +3,7 @@
 
 #include "front/handlers/router.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/text.h"
 #include "front/grpc.h"
 #include "front/handlers/account.h"
@@ -27,7 +29,9 @@
 #include "front/handlers/reflection.h"
 #include "front/handlers/reply.h"
 #include "front/handlers/run_call.h"
+#include "wire/chars.h"
 #include "wire/oip/route.h"
+#include "wire/predict_walk.h"
 #include "wire/rest_route.h"
 
 namespace tensord::front {
@@ -238,8 +242,8 @@ void Router::OnRestHead(Exchange& exchange) {
 }
 
 // A REST call's URL names its model, and its head the body's size: what the scheduler would refuse
-// for lack of room or time is refused before the body is read. (A gRPC call's model stands in its
-// message.) With several loops, only where the model is at home on this one.
+// for lack of room or time is refused before the body is read. With several loops, only where the
+// model is at home on this one.
 void Router::RefuseRestEarly(Exchange& exchange) {
   const RequestHead& head = exchange.head();
   const uint64_t bytes = BodyBytes(head);
@@ -247,17 +251,47 @@ void Router::RefuseRestEarly(Exchange& exchange) {
   const std::optional<tensor::ModelSpec> spec = InferredModel(head);
   // Other errors are found, and said, when the body is there.
   if (!spec || !Permits(context_, head, Operation::kInfer, spec->name)) return;
-  const auto servable = FindServable(context_, *spec, exchange.trace());
-  if (!servable.ok() || (*servable)->home != context_.loop || (*servable)->queue == nullptr) return;
-  std::optional<sched::CallResult> refusal = (*servable)->queue->RefuseEarly(
-      {.bytes = bytes,
-       .criticality = CriticalityOf(head).value_or(tensor::Criticality::kCritical),
-       .client = ClientOf(head, context_.server->options->client_identity_header),
-       .arrived = head.arrived,
-       .deadline = RestDeadline(context_, head.arrived)});
+  const std::optional<sched::CallResult> refusal = RefusalBefore(
+      exchange, *spec, {.bytes = bytes, .deadline = RestDeadline(context_, head.arrived)});
   if (!refusal.has_value()) return;
   exchange.trace().method = MethodOfTarget(head);
   ReplyJsonError(exchange, refusal->status, cors(), refusal->retry_after);
+}
+
+// The same for a large gRPC message, whose first field names the model.
+void Router::OnBodyBegin(Exchange& exchange, uint64_t bytes) {
+  const RequestHead& head = exchange.head();
+  const Method method = exchange.trace().method;
+  const bool infers =
+      method == Method::kPredict || method == Method::kClassify || method == Method::kRegress;
+  if (!infers) return;
+  const std::optional<tensor::ModelSpec> spec =
+      wire::PeekModelSpec(wire::Chars(exchange.body().subspan(kGrpcPrefixBytes)));
+  if (!spec.has_value() || !Permits(context_, head, Operation::kInfer, spec->name)) return;
+  const absl::StatusOr<GrpcHead> grpc = ParseGrpcHead(head);
+  if (!grpc.ok()) return;  // Not so: OnHead let it through.
+  const std::optional<sched::CallResult> refusal = RefusalBefore(
+      exchange, *spec,
+      {.bytes = bytes,
+       .retry = grpc->previous_attempts > 0,
+       .deadline = std::min(grpc->deadline, head.arrived + limits::kDeadlineDefault)});
+  if (refusal.has_value()) ReplyGrpc(exchange, refusal->status, {}, refusal->retry_after);
+}
+
+// What the queue of the model says to a call whose body is still on its way. Other errors are
+// found, and said, when it is there.
+std::optional<sched::CallResult> Router::RefusalBefore(Exchange& exchange,
+                                                       const tensor::ModelSpec& spec,
+                                                       sched::EarlyCall call) {
+  const auto servable = FindServable(context_, spec, exchange.trace());
+  if (!servable.ok() || (*servable)->home != context_.loop || (*servable)->queue == nullptr) {
+    return std::nullopt;
+  }
+  const RequestHead& head = exchange.head();
+  call.criticality = CriticalityOf(head).value_or(tensor::Criticality::kCritical);
+  call.client = ClientOf(head, context_.server->options->client_identity_header);
+  call.arrived = head.arrived;
+  return (*servable)->queue->RefuseEarly(call);
 }
 
 void Router::SetSnapshot(std::shared_ptr<const models::Snapshot> snapshot) {

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "front/exchange.h"
 #include "front/handlers/context.h"
 #include "front/handlers/health.h"
+#include "sched/call.h"
+#include "tensor/request.h"
 
 namespace tensord::front {
 
@@ -19,6 +22,7 @@ class Router final : public Service {
 
   // Everything before the body: a call that its head already refuses is answered at once.
   void OnHead(Exchange& exchange) override;
+  void OnBodyBegin(Exchange& exchange, uint64_t bytes) override;
   void OnRequest(std::shared_ptr<Exchange> exchange) override;
   void OnDone(const Ending& ending) override;
 
@@ -38,6 +42,8 @@ class Router final : public Service {
   void OnHttp(std::shared_ptr<Exchange> exchange);
   void OnRest(std::shared_ptr<Exchange> exchange);
   void RefuseRestEarly(Exchange& exchange);
+  std::optional<sched::CallResult> RefusalBefore(Exchange& exchange, const tensor::ModelSpec& spec,
+                                                 sched::EarlyCall call);
   bool cors() const { return context_.server->options->rest_api_enable_cors_support; }
 
   HealthWatchers watchers_;

@@ -19,6 +19,10 @@ namespace {
 // What a header costs by HTTP/2's own count, besides its text.
 constexpr size_t kHeaderOverheadBytes = 32;
 constexpr int kPseudoHeaders = 4;
+// A smaller message comes with its head, or nearly so. The beginning is where a request names its
+// model.
+constexpr uint64_t kEarlyBodyBytesMin = 32 * 1024;
+constexpr size_t kEarlyBeginBytes = 1024;
 
 bool EndsStream(const nghttp2_frame& frame) {
   return (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
@@ -120,8 +124,9 @@ void Http2Session::OnBeginHeaders(const nghttp2_frame& frame) {
   headers_since_ = Now();
   if (frame.headers.cat != NGHTTP2_HCAT_REQUEST) return;
   const int32_t id = frame.hd.stream_id;
-  // Streams that the client has cancelled count until the service lets go of them.
-  if (*live_ >= edge().http2.streams_max) {
+  // The library counts those that are open. One that the client has cancelled is none any more, but
+  // its memory goes only when the service lets go of it: of those there may be as many again.
+  if (*live_ >= 2 * size_t{edge().http2.streams_max}) {
     closed_.Add(id, /*by_server=*/true);
     nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
     return;
@@ -282,7 +287,21 @@ void Http2Session::OnData(int32_t id, std::span<const std::byte> bytes) {
   }
   if (!body->Append(bytes, stream->body_bytes.value_or(0)))
     return Refuse(stream, OutOfMemoryRefusal());
-  OpenWindow(stream);
+  if (TellBegin(stream)) OpenWindow(stream);
+}
+
+// Lets the service refuse a large call by its first bytes. False when it did.
+bool Http2Session::TellBegin(Http2Stream* stream) {
+  const std::span<const std::byte> have = stream->body();
+  if (stream->begin_told || !stream->grpc || stream->body_bytes.value_or(0) < kEarlyBodyBytesMin ||
+      have.size() < kEarlyBeginBytes) {
+    return true;
+  }
+  stream->begin_told = true;
+  if (have[0] != std::byte{0}) return true;  // Compressed.
+  const std::shared_ptr<Http2Stream> keep = stream->self();
+  edge().service->OnBodyBegin(*stream, *stream->body_bytes - kGrpcPrefixBytes);
+  return !stream->answered();
 }
 
 // Reads a gRPC message's length as soon as it is there. False when the stream was refused for it.

@@ -233,6 +233,34 @@ TEST(Http2, AnEarlyAnswerTellsTheClientToStopSending) {
   EXPECT_EQ(client.result(next).body, GrpcFrame("still here"));
 }
 
+TEST(Http2, ALargeCallCanBeRefusedByItsBeginning) {
+  EdgeFixture f;
+  H2Client client(&f);
+  const H2Client::Fields head = {{":method", "POST"},
+                                 {":scheme", "http"},
+                                 {":path", "/test.Echo/Call"},
+                                 {":authority", "test"},
+                                 {"content-type", "application/grpc"},
+                                 {"te", "trailers"}};
+  const std::string refused_message = "refuse" + std::string(999'994, 'x');
+  const std::string begin = GrpcFrame(refused_message).substr(0, 2000);
+  const int32_t refused = client.Submit(head, begin, /*open=*/true);
+  client.Run();
+  EXPECT_EQ(Get(&client, refused, "grpc-status"), "8");
+  EXPECT_EQ(Get(&client, refused, "grpc-message"), "refused by its beginning");
+  EXPECT_TRUE(client.result(refused).closed);
+  EXPECT_EQ(client.result(refused).error_code, static_cast<uint32_t>(NGHTTP2_NO_ERROR));
+  EXPECT_EQ(f.service().counts().begun_bytes, 1'000'000u);
+  const int32_t whole = client.Call("Call", refused_message);
+  const int32_t served = client.Call("Call", std::string(100'000, 'y'));
+  const int32_t small = client.Call("Call", "refuse not: it is here already");
+  client.Run();
+  EXPECT_EQ(Get(&client, whole, "grpc-status"), "8");
+  EXPECT_EQ(Get(&client, served, "grpc-status"), "0");
+  EXPECT_EQ(Get(&client, small, "grpc-status"), "0");
+  EXPECT_EQ(f.service().counts().requests, 2u);
+}
+
 TEST(Http2, AnswersWaitForTheClientsWindow) {
   EdgeFixture f;
   H2Client client(&f, /*initial_window=*/1000);
@@ -420,26 +448,31 @@ TEST(Http2, WhatIsLeftAtTheEndOfADrainIsCut) {
   EXPECT_EQ(f.service().counts().cancelled, 1u);
 }
 
-TEST(Http2, CancelledCallsCountAsLongAsTheServiceHoldsThem) {
-  EdgeFixture f;
+// As many as may be open, all cancelled, but the service keeps them.
+constexpr int kFewStreams = 400;
+void KeepAndCancelAll(EdgeFixture* f, H2Client* client) {
+  std::vector<int32_t> streams;
+  for (int i = 0; i < kFewStreams; ++i) streams.push_back(client->Call("Keep", ""));
+  client->Run();
+  for (const int32_t stream : streams) client->Reset(stream);
+  client->Run();
+  EXPECT_EQ(f->listener()->open_calls(), 0u);
+}
+
+TEST(Http2, CancelledCallsTakeNoPlaceFromOthersUntilTheServiceHoldsTooMany) {
+  EdgeFixture f(ListenerOptions{.http2 = {.streams_max = kFewStreams}});
   H2Client client(&f);
   client.Run();
-  std::vector<int32_t> streams;
-  for (int i = 0; i < limits::kStreamsPerConnectionMax; ++i) {
-    streams.push_back(client.Call("Keep", ""));
-  }
+  KeepAndCancelAll(&f, &client);
+  const int32_t beside = client.Call("Call", "x");
   client.Run();
-  for (size_t i = 0; i < streams.size(); ++i) {
-    client.Reset(streams[i]);
-    if (i % 500 != 0) continue;
-    client.Run();
-    f.Advance(absl::Seconds(1));
-  }
-  client.Run();
-  EXPECT_EQ(f.listener()->open_calls(), 0u);
+  EXPECT_EQ(Get(&client, beside, "grpc-status"), "0");
+  f.Advance(absl::Seconds(5));  // So many resets at once would end the connection.
+  KeepAndCancelAll(&f, &client);
   const int32_t refused = client.Call("Call", "x");
   client.Run();
   EXPECT_EQ(client.result(refused).error_code, static_cast<uint32_t>(NGHTTP2_REFUSED_STREAM));
+  f.Advance(absl::Seconds(5));
   f.service().kept.clear();
   const int32_t served = client.Call("Call", "x");
   client.Run();

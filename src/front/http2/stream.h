@@ -45,6 +45,7 @@ class Http2Stream final : public Call {
   bool body_ended = false;
   bool reset_by_client = false;
   bool window_open = false;  // The client may send all that it announced.
+  bool begin_told = false;   // The service has seen the first bytes.
   int refuse_head = 0;       // The HTTP status to refuse it with, once its headers are over.
   int header_count = 0;
   std::optional<uint64_t> body_bytes;  // Known from gRPC's prefix or from Content-Length.

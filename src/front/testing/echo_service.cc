@@ -62,6 +62,13 @@ void EchoService::OnMessagesEnd(std::shared_ptr<Exchange> exchange) {
   exchange->Send(MakeGrpcEnd(absl::OkStatus()));
 }
 
+void EchoService::OnBodyBegin(Exchange& exchange, uint64_t bytes) {
+  counts_.begun_bytes += bytes;
+  const std::string text = ToString(exchange.body().subspan(kGrpcPrefixBytes));
+  if (!text.starts_with("refuse")) return;
+  exchange.Send(MakeGrpcAnswer(absl::ResourceExhaustedError("refused by its beginning")));
+}
+
 void EchoService::OnRequest(std::shared_ptr<Exchange> exchange) {
   if (exchange->head().target != "/stats") ++counts_.requests;
   IsGrpc(exchange->head()) ? AnswerGrpc(std::move(exchange)) : AnswerHttp(std::move(exchange));

@@ -26,6 +26,7 @@ class EchoService final : public Service {
  public:
   struct Counts {
     uint64_t heads = 0;
+    uint64_t begun_bytes = 0;  // As announced to OnBodyBegin.
     uint64_t requests = 0;
     uint64_t refused = 0;
     uint64_t cancelled = 0;
@@ -41,6 +42,8 @@ class EchoService final : public Service {
   };
 
   void OnHead(Exchange& exchange) override;
+  // Refuses a large message that begins with "refuse".
+  void OnBodyBegin(Exchange& exchange, uint64_t bytes) override;
   void OnRequest(std::shared_ptr<Exchange> exchange) override;
   void OnMessage(std::shared_ptr<Exchange> exchange) override;
   void OnMessagesEnd(std::shared_ptr<Exchange> exchange) override;
