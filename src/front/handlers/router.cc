@@ -53,6 +53,8 @@ struct GrpcMethod {
 
 constexpr std::string_view kOipService = "inference.GRPCInferenceService";
 
+constexpr std::string_view kPredictionService = "tensorflow.serving.PredictionService";
+
 constexpr std::array kGrpcMethods = {
     GrpcMethod{"tensorflow.serving.PredictionService", "Predict", Method::kPredict, PredictGrpc},
     GrpcMethod{"tensorflow.serving.PredictionService", "Classify", Method::kClassify, ClassifyGrpc},
@@ -269,7 +271,7 @@ void Router::OnBodyBegin(Exchange& exchange, uint64_t bytes) {
       wire::PeekModelSpec(wire::Chars(exchange.body().subspan(kGrpcPrefixBytes)));
   if (!spec.has_value() || !Permits(context_, head, Operation::kInfer, spec->name)) return;
   const absl::StatusOr<GrpcHead> grpc = ParseGrpcHead(head);
-  if (!grpc.ok()) return;  // Not so: OnHead let it through.
+  if (!grpc.ok() || grpc->service != kPredictionService) return;  // Other messages are other bytes.
   const std::optional<sched::CallResult> refusal = RefusalBefore(
       exchange, *spec,
       {.bytes = bytes,
