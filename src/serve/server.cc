@@ -59,6 +59,13 @@ absl::StatusOr<Server::Files> Server::ReadFiles(config::Unset unset) const {
   return files;
 }
 
+static Machine MachineOf(uint64_t memory_bytes) {
+  return {.cpus = config::CpuBudget(),
+          .cores = config::CoreBudget(),
+          .memory_bytes = memory_bytes,
+          .root = geteuid() == 0};
+}
+
 absl::StatusOr<std::unique_ptr<Server>> Server::Create(const config::ServerOptions& options,
                                                        const supervisor::FrontSockets& sockets) {
   auto server = std::make_unique<Server>(options, sockets);
@@ -72,10 +79,7 @@ absl::Status Server::Build() {
   ASSIGN_OR_RETURN(first_, ReadFiles(config::Unset::kNoModels));
   ASSIGN_OR_RETURN(monitoring_, config::LoadMonitoring(options_));
   const uint64_t memory_limit = config::MemoryLimit(options_, config::MemoryBudget());
-  machine_ = {.cpus = config::CpuBudget(),
-              .cores = config::CoreBudget(),
-              .memory_bytes = memory_limit,
-              .root = geteuid() == 0};
+  machine_ = MachineOf(memory_limit);
 
   ASSIGN_OR_RETURN(loops_, loop::LoopSet::Create(static_cast<int>(sockets_.loops.size())));
   ASSIGN_OR_RETURN(file_thread_, loop::LoopThread::Start());
