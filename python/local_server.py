@@ -146,10 +146,11 @@ class LocalServer:
     """`tensord serve`, or the alias, with its whole tree of processes.
 
     models: name to base path (see model_config); flags: further options by name, None leaves a
-    default of ours out; settings: the text of a --model_settings_file.
+    default of ours out; settings: the text of a --model_settings_file; launcher: the words of a
+    command that becomes the server.
     """
 
-    def __init__(self, folder, models=None, settings=None, alias=False, **flags):
+    def __init__(self, folder, models=None, settings=None, alias=False, launcher=(), **flags):
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log_path = self.folder / "server.log"
@@ -157,6 +158,7 @@ class LocalServer:
         self.grpc_port = free_port()
         self.rest_port = free_port()
         self.alias = alias
+        self.launcher = launcher
         options = {"port": self.grpc_port, "rest_api_port": self.rest_port}
         if models is not None:
             self.config_path.write_text(model_config(models))
@@ -171,7 +173,8 @@ class LocalServer:
 
     def command(self):
         program = [BIN / "tensorflow_model_server"] if self.alias else [BIN / "tensord", "serve"]
-        return [str(p) for p in program] + [f"--{k}={v}" for k, v in self.options.items()]
+        options = [f"--{k}={v}" for k, v in self.options.items()]
+        return [str(p) for p in (*self.launcher, *program)] + options
 
     def start(self):
         with self.log_path.open("ab") as log:

@@ -51,7 +51,7 @@ FOREIGN = {
     r"boost/": ["src/front/"],
     r"simdjson": ["src/wire/"],
     r"fast_float/": ["src/wire/"],
-    r"seccomp\.h": ["src/worker/"],
+    r"seccomp\.h": ["src/worker/", "src/fleet/death.cc"],
     r"linux/(seccomp|landlock|filter|audit)\.h": ["src/worker/"],
     r"dlfcn\.h": ["src/engine/", "src/worker/", "src/doctor/nvml/"],
     r"spdlog/": ["src/obs/"],

@@ -54,6 +54,8 @@ struct LoadRecord {
   std::vector<int64_t> warm_up_rows;      // Leading dims to warm, e.g. {1, 8}.
   uint32_t sandbox_user = 0;              // Own uid and gid after the fork; 0 keeps the process's.
   bool sandbox = true;
+  bool sandbox_enforced = false;   // The load fails where the sandbox's minimum does not hold.
+  bool accept_weak_files = false;  // Files of others that can be read are no reason to.
 };
 
 // One run of one signature, or of several that take the same inputs. All inputs of the signature,
@@ -87,6 +89,10 @@ struct CollectRecord {
 // Other standard segments from now on, whose descriptors ride along, the request segment first.
 // Sent while no run is out; none is sent until the worker has said SegmentsTakenRecord.
 struct SegmentsRecord {};
+
+// The model is warm: give up all that its runs do not need. Sent once at most, while no run is out;
+// none is sent until the worker has said SealedRecord.
+struct SealRecord {};
 
 // No more runs will come; finish what is there, then exit with 0.
 struct StopRecord {};
@@ -130,14 +136,23 @@ struct HeartbeatRecord {
 // The segments of a SegmentsRecord are mapped, and the ones before are not used any more.
 struct SegmentsTakenRecord {};
 
+// The answer to a SealRecord.
+struct SealedRecord {
+  absl::Status status;  // Not OK: the worker's rights are what they were.
+  std::string report;   // What was done, for people; capped at kErrorTextBytesMax.
+};
+
 // The last words of a fatal-signal handler.
 struct DyingRecord {
   int32_t signal = 0;
+  int32_t system_call =
+      -1;  // The number of a call that the filter of SealRecord forbids; with SIGSYS.
 };
 
-using ToWorker = std::variant<LoadRecord, RunRecord, CollectRecord, StopRecord, SegmentsRecord>;
+using ToWorker =
+    std::variant<LoadRecord, RunRecord, CollectRecord, StopRecord, SegmentsRecord, SealRecord>;
 using ToFront = std::variant<HelloRecord, LoadedRecord, LoadFailedRecord, CompletionRecord,
-                             HeartbeatRecord, DyingRecord, SegmentsTakenRecord>;
+                             HeartbeatRecord, DyingRecord, SegmentsTakenRecord, SealedRecord>;
 
 // Appends nothing else to the string. REQUIRES: the result fits kRecordBytesMax; the caller counts
 // runs and inputs (RunBytes) before it adds one more.

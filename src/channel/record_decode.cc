@@ -161,6 +161,8 @@ LoadRecord TakeLoad(Reader& in) {
   }
   record.sandbox_user = in.Get<uint32_t>();
   record.sandbox = in.Bool();
+  record.sandbox_enforced = in.Bool();
+  record.accept_weak_files = in.Bool();
   return record;
 }
 
@@ -223,7 +225,7 @@ LoadFailedRecord TakeLoadFailed(Reader& in) {
 
 // Nothing follows the header.
 bool IsBare(RecordKind kind) {
-  return kind == RecordKind::kStop || kind == RecordKind::kSegments ||
+  return kind == RecordKind::kStop || kind == RecordKind::kSegments || kind == RecordKind::kSeal ||
          kind == RecordKind::kSegmentsTaken;
 }
 
@@ -259,6 +261,8 @@ std::optional<ToWorker> TakeToWorker(Reader& in, const Header& header) {
       return StopRecord{};
     case RecordKind::kSegments:
       return SegmentsRecord{};
+    case RecordKind::kSeal:
+      return SealRecord{};
     default:
       return std::nullopt;
   }
@@ -276,10 +280,17 @@ std::optional<ToFront> TakeToFront(Reader& in, const Header& header) {
       return TakeCompletions(in, header.count);
     case RecordKind::kHeartbeat:
       return HeartbeatRecord{.runs_done = in.Get<uint64_t>()};
-    case RecordKind::kDying:
-      return DyingRecord{.signal = in.Get<int32_t>()};
+    case RecordKind::kDying: {
+      const auto signal = in.Get<int32_t>();
+      return DyingRecord{.signal = signal, .system_call = in.Get<int32_t>()};
+    }
     case RecordKind::kSegmentsTaken:
       return SegmentsTakenRecord{};
+    case RecordKind::kSealed: {
+      absl::Status status = TakeStatus(in);
+      return SealedRecord{.status = std::move(status),
+                          .report = in.Text(limits::kErrorTextBytesMax)};
+    }
     default:
       return std::nullopt;
   }

@@ -124,6 +124,8 @@ struct EncodeVisitor {
     for (int64_t rows : record.warm_up_rows) out.I64(rows);
     out.U32(record.sandbox_user);
     out.Bool(record.sandbox);
+    out.Bool(record.sandbox_enforced);
+    out.Bool(record.accept_weak_files);
     return out.Finish();
   }
   std::string operator()(const RunRecord& record) const {
@@ -142,6 +144,15 @@ struct EncodeVisitor {
   }
   std::string operator()(const SegmentsRecord&) const {
     return Writer(RecordKind::kSegments, incarnation, 0).Finish();
+  }
+  std::string operator()(const SealRecord&) const {
+    return Writer(RecordKind::kSeal, incarnation, 0).Finish();
+  }
+  std::string operator()(const SealedRecord& record) const {
+    Writer out(RecordKind::kSealed, incarnation, 1);
+    Put(out, record.status);
+    out.Text(record.report.substr(0, limits::kErrorTextBytesMax));
+    return out.Finish();
   }
   std::string operator()(const SegmentsTakenRecord&) const {
     return Writer(RecordKind::kSegmentsTaken, incarnation, 0).Finish();
@@ -174,6 +185,8 @@ struct EncodeVisitor {
   std::string operator()(const DyingRecord& record) const {
     Writer out(RecordKind::kDying, incarnation, 1);
     out.U32(static_cast<uint32_t>(record.signal));
+    // The last four bytes: the handler writes the number there (worker/last_words.cc).
+    out.U32(static_cast<uint32_t>(record.system_call));
     return out.Finish();
   }
 };

@@ -21,6 +21,7 @@ enum class RecordKind : uint16_t {
   kCollect = 3,
   kStop = 4,
   kSegments = 5,
+  kSeal = 6,
   kHello = 16,
   kLoaded = 17,
   kLoadFailed = 18,
@@ -28,6 +29,7 @@ enum class RecordKind : uint16_t {
   kHeartbeat = 20,
   kDying = 21,
   kSegmentsTaken = 22,
+  kSealed = 23,
 };
 
 // The fixed part of each item that is variable in length.

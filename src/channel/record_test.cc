@@ -44,7 +44,9 @@ LoadRecord SomeLoad() {
           .read_batching_parameters = true,
           .warm_up_rows = {1, 8},
           .sandbox_user = 65534,
-          .sandbox = false};
+          .sandbox = false,
+          .sandbox_enforced = true,
+          .accept_weak_files = true};
 }
 
 RunRecord SomeRuns() {
@@ -72,8 +74,8 @@ CompletionRecord SomeCompletions() {
 std::vector<ToWorker> AllToWorker() {
   RunRecord own;
   own.runs.push_back({.id = 4, .own_request_segment = true, .own_response_segment = true});
-  return {SomeLoad(),   SomeRuns(),      own, CollectRecord{.id = 3, .response_bytes = 77},
-          StopRecord{}, SegmentsRecord{}};
+  return {SomeLoad(),   SomeRuns(),       own,         CollectRecord{.id = 3, .response_bytes = 77},
+          StopRecord{}, SegmentsRecord{}, SealRecord{}};
 }
 
 std::vector<ToFront> AllToFront() {
@@ -82,8 +84,10 @@ std::vector<ToFront> AllToFront() {
           LoadFailedRecord{.status = absl::NotFoundError("no such tag")},
           SomeCompletions(),
           HeartbeatRecord{.runs_done = 5},
-          DyingRecord{.signal = 11},
-          SegmentsTakenRecord{}};
+          DyingRecord{.signal = 31, .system_call = 41},
+          SegmentsTakenRecord{},
+          SealedRecord{.status = absl::OkStatus(), .report = "stage 2: all of it"},
+          SealedRecord{.status = absl::FailedPreconditionError("no filter"), .report = ""}};
 }
 
 std::string_view Error(const absl::Status& status) { return base::Message(status); }
@@ -108,6 +112,21 @@ TEST(Record, LoadComesBackAsItWas) {
   EXPECT_EQ(load.warm_up_rows, expected.warm_up_rows);
   EXPECT_EQ(load.sandbox_user, expected.sandbox_user);
   EXPECT_EQ(load.sandbox, expected.sandbox);
+  EXPECT_EQ(load.sandbox_enforced, expected.sandbox_enforced);
+  EXPECT_EQ(load.accept_weak_files, expected.accept_weak_files);
+}
+
+TEST(Record, WhatASealedWorkerDiesOfComesBack) {
+  const auto dying = DecodeToFront(
+      Encode(kIncarnation, ToFront(DyingRecord{.signal = 31, .system_call = 41})), kIncarnation);
+  ASSERT_TRUE(dying.ok()) << dying.status();
+  EXPECT_EQ(std::get<DyingRecord>(*dying).system_call, 41);
+  const auto sealed = DecodeToFront(
+      Encode(kIncarnation, ToFront(SealedRecord{.status = absl::OkStatus(), .report = "done"})),
+      kIncarnation);
+  ASSERT_TRUE(sealed.ok()) << sealed.status();
+  EXPECT_TRUE(std::get<SealedRecord>(*sealed).status.ok());
+  EXPECT_EQ(std::get<SealedRecord>(*sealed).report, "done");
 }
 
 TEST(Record, RunsComeBackAsTheyWere) {
@@ -159,7 +178,7 @@ TEST(Record, SmallRecordsComeBackAsTheyWere) {
   EXPECT_EQ(std::get<LoadFailedRecord>(*DecodeToFront(Encode(1, sent[2]), 1)).status,
             absl::NotFoundError("no such tag"));
   EXPECT_EQ(std::get<HeartbeatRecord>(*DecodeToFront(Encode(1, sent[4]), 1)).runs_done, 5u);
-  EXPECT_EQ(std::get<DyingRecord>(*DecodeToFront(Encode(1, sent[5]), 1)).signal, 11);
+  EXPECT_EQ(std::get<DyingRecord>(*DecodeToFront(Encode(1, sent[5]), 1)).signal, 31);
 }
 
 TEST(Record, SizesAreCountedExactly) {

@@ -214,10 +214,14 @@ constexpr Option kOptions[] = {
      "Milliseconds, before that, in which the server says it is not ready and still takes "
      "requests"},
     {"sandbox", kProcess, &S::sandbox, kOurs, kWorks,
-     "Confine workers: on refuses to load models where a layer is missing, best_effort says what "
-     "is "
-     "missing and goes on",
-     "", "on,best_effort,off"},
+     "Confine workers: enforce (or on) loads no model where the least of it does not hold "
+     "(SECURITY.md), best-effort says what is missing and goes on",
+     "", "enforce,best-effort,off,on,best_effort"},
+    {"accept_weak_sandbox", kProcess, &S::accept_weak_sandbox, kOurs, kWorks,
+     "What --sandbox=enforce may go without: files, on a kernel without Landlock, where a model "
+     "can "
+     "read every file that its user can",
+     "", "files"},
     {"worker_user_base", kProcess, &S::worker_user_base, kOurs, kWorks,
      "When started as root: the first of the user ids that workers run under, one a worker; 0: "
      "workers keep the server's user"},

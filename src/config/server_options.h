@@ -95,10 +95,11 @@ struct ServerOptions {
   // The process.
   std::string state_dir{};  // For hints that outlive a restart; empty: none are kept.
   bool version = false;
-  int64_t drain_timeout_ms = 25'000;    // After the lame-duck time; Kubernetes kills at 30 s.
-  int64_t drain_lame_duck_ms = 0;       // Not ready, but still serving everything.
-  int32_t loops = 0;                    // Event loops; 0: by the number of CPUs.
-  std::string sandbox = "best_effort";  // on | best_effort | off
+  int64_t drain_timeout_ms = 25'000;  // After the lame-duck time; Kubernetes kills at 30 s.
+  int64_t drain_lame_duck_ms = 0;     // Not ready, but still serving everything.
+  int32_t loops = 0;                  // Event loops; 0: by the number of CPUs.
+  std::string sandbox = "enforce";    // enforce | best-effort | off, and their older spellings
+  std::string accept_weak_sandbox{};  // files
   // First uid of the workers' own users when started as root; 0: keep ours. 61184 is where the
   // range begins that systemd reserves for services without a user of their own.
   int64_t worker_user_base = 61184;

@@ -53,6 +53,10 @@ constexpr SettingHelp kHelp[] = {
     {"runs_in_caller",
      "True: a run stays in its executor's thread; false: it uses the runtime's inter-op pool"},
     {"sandbox", "False: the worker keeps its rights. For models that you trust like the server"},
+    {"sandbox_stage",
+     "1: the worker may read its model's files for ever, and what is forbidden fails, for models "
+     "that need files at run time; 2: once it is warm it may name no file, and what is forbidden "
+     "ends it; unset: 2, but 1 for models that nothing warmed up"},
 };
 
 std::string TypeOf(const google::protobuf::FieldDescriptor& field) {

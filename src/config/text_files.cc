@@ -50,6 +50,10 @@ absl::Status CheckSettings(const tensord::ModelSettings& file) {
   if (file.has_run_timeout_ms()) {
     RETURN_IF_ERROR(CheckAtLeast("run_timeout_ms", file.run_timeout_ms(), 1));
   }
+  if (file.has_sandbox_stage() && file.sandbox_stage() != 1 && file.sandbox_stage() != 2) {
+    return absl::InvalidArgumentError(base::Cat("sandbox_stage must be 1 or 2, not ",
+                                                file.sandbox_stage(), "; sandbox: false is none"));
+  }
   for (const std::string& library : file.op_libraries()) {
     if (library.starts_with('/')) continue;
     return absl::InvalidArgumentError(
@@ -91,6 +95,7 @@ ModelSettings ToSettings(const tensord::ModelSettings& file) {
   if (batching.has_timeout_micros()) settings.batch_timeout_micros = batching.timeout_micros();
   if (file.has_runs_in_caller()) settings.runs_in_caller = file.runs_in_caller();
   if (file.has_sandbox()) settings.sandbox = file.sandbox();
+  if (file.has_sandbox_stage()) settings.sandbox_stage = static_cast<int>(file.sandbox_stage());
   return settings;
 }
 

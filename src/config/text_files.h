@@ -99,6 +99,7 @@ struct ModelSettings {
   std::optional<int64_t> batch_timeout_micros{};
   std::optional<bool> runs_in_caller{};
   std::optional<bool> sandbox{};
+  std::optional<int> sandbox_stage{};  // 1 or 2.
 
   bool operator==(const ModelSettings&) const = default;
 };

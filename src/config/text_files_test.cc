@@ -164,7 +164,7 @@ TEST(LoadModelSettings, ReadsEveryField) {
         op_libraries: "/l.so" memory_limit_bytes: 6 model_memory_limit_bytes: 9
         run_timeout_ms: 7
         batching { enabled: true rows_max: 8 timeout_micros: 0 }
-        runs_in_caller: false sandbox: false } })");
+        runs_in_caller: false sandbox: false sandbox_stage: 1 } })");
   ASSERT_TRUE(settings.ok()) << settings.status();
   const ModelSettings all{.executors = 2,
                           .intra_op_threads = 3,
@@ -181,7 +181,8 @@ TEST(LoadModelSettings, ReadsEveryField) {
                           .batch_rows_max = 8,
                           .batch_timeout_micros = 0,
                           .runs_in_caller = false,
-                          .sandbox = false};
+                          .sandbox = false,
+                          .sandbox_stage = 1};
   EXPECT_THAT(*settings, ElementsAre(Pair("a", ModelSettings()), Pair("b", all)));
 }
 
@@ -194,6 +195,7 @@ TEST(LoadModelSettings, NamesFileModelAndFieldOfABadValue) {
   EXPECT_THAT(error("executors: 0"),
               HasSubstr(".pbtxt: model m: executors must be from 1 to 65536, not 0"));
   EXPECT_THAT(error("replicas: 4000000000"), HasSubstr("replicas must be from 1 to 65536"));
+  EXPECT_THAT(error("sandbox_stage: 3"), HasSubstr("sandbox_stage must be 1 or 2, not 3"));
   EXPECT_THAT(error("warm_up_rows: 0"), HasSubstr("warm_up_rows must be"));
   EXPECT_THAT(error("batching { rows_max: 0 }"), HasSubstr("batching.rows_max must be"));
   EXPECT_THAT(error("batching { timeout_micros: -1 }"),

@@ -29,6 +29,8 @@ enum Field : uint32_t {
   kAlone = 13,  // Name and reason, each behind its tag.
   kRunTime = 14,
   kTwoWidths = 15,
+  kSandboxGrade = 16,
+  kSandboxStage = 17,
 };
 // Of a run time.
 enum RunTimeField : uint32_t { kSignature = 1, kRows = 2, kNanoseconds = 3 };
@@ -111,6 +113,13 @@ absl::Status SetBytesField(uint32_t field, std::string_view value, ModelInfo* in
       return AddText("warnings", value, &info->warnings);
     case kSandbox:
       return AddText("sandbox lines", value, &info->sandbox);
+    case kSandboxGrade:
+      // A worker's word; logs and pages show it.
+      if (value.size() > 1 || value.find_first_not_of("ABCD") != std::string_view::npos) {
+        return absl::InvalidArgumentError("a model's description has an unknown sandbox grade");
+      }
+      info->sandbox_grade = value;
+      return absl::OkStatus();
     case kAlone:
       return AddAlone(value, info);
     case kRunTime:
@@ -131,6 +140,9 @@ absl::Status SetNumberField(uint32_t field, uint64_t value, ModelInfo* info) {
     case kWarmUpRuns:
       if (value > UINT32_MAX) return absl::InvalidArgumentError("more warm-up runs than 32 bits");
       info->warm_up_runs = static_cast<uint32_t>(value);
+      return absl::OkStatus();
+    case kSandboxStage:
+      info->sandbox_stage = value == 0 ? 0 : 1;
       return absl::OkStatus();
     case kLoadMicroseconds:
       info->load_microseconds = value;
@@ -157,6 +169,8 @@ std::string Serialize(const ModelInfo& info) {
   base::AppendBytesField(kStatefulReason, info.stateful_reason, &out);
   for (const std::string& text : info.warnings) base::AppendBytesField(kWarning, text, &out);
   for (const std::string& text : info.sandbox) base::AppendBytesField(kSandbox, text, &out);
+  base::AppendBytesField(kSandboxGrade, info.sandbox_grade, &out);
+  base::AppendVarintField(kSandboxStage, info.sandbox_stage, &out);
   base::AppendVarintField(kPrivateBytes, info.private_bytes, &out);
   base::AppendVarintField(kWarmUpRuns, info.warm_up_runs, &out);
   base::AppendVarintField(kLoadMicroseconds, info.load_microseconds, &out);

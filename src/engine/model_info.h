@@ -41,6 +41,10 @@ struct ModelInfo {
   // Every sandbox layer and what a probe observed, e.g. "landlock: 14 rules, ABI 7",
   // "seccomp: not applied (EINVAL)".
   std::vector<std::string> sandbox;
+  std::string sandbox_grade;  // "A" to "D": what it is worth (SECURITY.md).
+  // How far it went: 0 there is none, 1 before the model was read, 2 once it was warm. Of the
+  // second the front knows.
+  uint32_t sandbox_stage = 0;
   uint64_t private_bytes = 0;  // Private_Clean + Private_Dirty after warm-up and malloc_trim.
   std::string warm_up_source;  // "records", "zeros" or, where nothing ran, empty.
   uint32_t warm_up_runs = 0;

@@ -21,6 +21,8 @@ ModelInfo FullInfo() {
   info.stateful_reason = "AssignVariableOp in signature 'incr'";
   info.warnings = {"one", ""};
   info.sandbox = {"seccomp: on"};
+  info.sandbox_grade = "B";
+  info.sandbox_stage = 1;
   info.private_bytes = 1ull << 40;
   info.warm_up_runs = 7;
   info.load_microseconds = 1234567;
@@ -37,6 +39,8 @@ TEST(ModelInfo, ComesBackAsItWas) {
   EXPECT_EQ(parsed->stateful_reason, "AssignVariableOp in signature 'incr'");
   EXPECT_THAT(parsed->warnings, ElementsAre("one", ""));
   EXPECT_THAT(parsed->sandbox, ElementsAre("seccomp: on"));
+  EXPECT_EQ(parsed->sandbox_grade, "B");
+  EXPECT_EQ(parsed->sandbox_stage, 1u);
   EXPECT_EQ(parsed->private_bytes, 1ull << 40);
   EXPECT_EQ(parsed->warm_up_runs, 7u);
   EXPECT_EQ(parsed->load_microseconds, 1234567u);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/limits.h"
 #include "base/text.h"
 #include "fleet/death.h"
@@ -27,13 +28,28 @@ void WorkerHandle::Stop() {
   KeepWatch();
 }
 
+void WorkerHandle::Seal(SealDone done) {
+  TENSORD_CHECK(out_.empty() && !seal_done_);
+  seal_done_ = std::move(done);
+  seal_sent_ = loop_.Now();
+  SendRecord(channel::SealRecord{});
+  KeepWatch();
+}
+
+void WorkerHandle::OnSealed(const channel::SealedRecord& record) {
+  if (!seal_done_ || state_ != State::kReady) return Violation("a seal that nobody asked for");
+  seal_sent_ = absl::InfiniteFuture();
+  SealDone done = std::exchange(seal_done_, nullptr);
+  if (!stop_asked_) done(record);  // Else nobody wants it any more.
+}
+
 void WorkerHandle::OnDying() {
   state_ = State::kDying;
   watch_.Reset();
   // Without last words it was SIGKILL or an exit: its own doing, the machine's or an operator's.
   FailRuns(absl::UnavailableError(
-               base::Cat(Name(), " died", DescribeSignal(dying_signal_), "; try again")),
-           dying_signal_ != 0 ? Cause::kRun : Cause::kUnknown);
+               base::Cat(Name(), " died", DescribeLastWords(last_words_), "; try again")),
+           last_words_.signal != 0 ? Cause::kRun : Cause::kUnknown);
 }
 
 void WorkerHandle::OnProcessEnded(int wait_status) {
@@ -43,7 +59,7 @@ void WorkerHandle::OnProcessEnded(int wait_status) {
   const bool exited = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0;
   if (stop_asked_ && (exited || !why_killed_.empty()))
     return End(WorkerObserver::End::kStopped, absl::OkStatus());
-  std::string how = DescribeEnd(wait_status);
+  std::string how = DescribeEnd(wait_status) + DescribeForbidden(last_words_);
   if (!why_killed_.empty()) how += base::Cat(", because ", why_killed_);
   End(WorkerObserver::End::kDied,
       absl::UnavailableError(base::Cat(Name(), " died: ", how, "; try again")));
@@ -118,7 +134,7 @@ void WorkerHandle::Watch() {
   if (now > watch_due_ + limits::kHeartbeatLost / 2) last_heard_ = now;
   CheckTimes(now);
   const bool idle = state_ == State::kReady && out_.empty() && !stop_asked_ &&
-                    renewal_sent_ == absl::InfiniteFuture();
+                    renewal_sent_ == absl::InfiniteFuture() && seal_sent_ == absl::InfiniteFuture();
   if (state_ != State::kEnded && !idle) KeepWatch();
 }
 
@@ -132,6 +148,7 @@ void WorkerHandle::CheckTimes(absl::Time now) {
   }
   if (now > stop_by_) return Kill("it did not stop when it was told to");
   if (now > renewal_sent_ + limits::kHeartbeatLost) return Kill("it does not take its segments");
+  if (now > seal_sent_ + limits::kHeartbeatLost) return Kill("it does not seal itself");
   if (out_.empty()) return;
   if (now > last_heard_ + limits::kHeartbeatLost) {
     return Kill("it stopped answering", Cause::kRun);

@@ -250,8 +250,10 @@ void WorkerHandle::OnRecord(channel::ToFront record) {
     if (was_full && Free() > 0) observer_->OnFree();
   } else if (std::holds_alternative<channel::SegmentsTakenRecord>(record)) {
     OnSegmentsTaken();
+  } else if (const auto* sealed = std::get_if<channel::SealedRecord>(&record)) {
+    OnSealed(*sealed);
   } else if (const auto* dying = std::get_if<channel::DyingRecord>(&record)) {
-    dying_signal_ = dying->signal;
+    last_words_ = *dying;
     OnDying();
   } else if (++heartbeats_ > limits::kHeartbeatsMax) {
     Violation("a flood of heartbeats");

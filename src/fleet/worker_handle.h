@@ -74,6 +74,13 @@ class WorkerHandle final : public Worker {
   void Submit(RunSpec spec, RunDone done) override;
   void Abandon(uint64_t name, absl::Time kill_at) override;
 
+  // Asks the worker to give up all that its runs do not need. `done` hears what came of it, never
+  // inside this call; not at all when the worker ends, or is told to,
+  // meanwhile.
+  // REQUIRES: after OnLoaded, once, and no run is out; none is submitted until `done`.
+  using SealDone = absl::AnyInvocable<void(const channel::SealedRecord&)>;
+  void Seal(SealDone done);
+
   // No more runs; the worker finishes what it has and ends. Killed when it has not ended kStopGrace
   // after its last run's deadline.
   void Stop();
@@ -133,6 +140,7 @@ class WorkerHandle final : public Worker {
   void OnRecord(channel::ToFront record);
   void OnHello();
   void OnLoadedRecord(const channel::LoadedRecord& record);
+  void OnSealed(const channel::SealedRecord& record);
   void OnCompletion(channel::Completion completion);
   absl::StatusOr<channel::ResponseSegment> HeldSegment(uint64_t bytes) const;
   void Collect(uint64_t id, OutRun* out, uint64_t bytes);
@@ -166,7 +174,9 @@ class WorkerHandle final : public Worker {
   bool stop_asked_ = false;
   absl::Time stop_by_ = absl::InfiniteFuture();
   std::string why_killed_;
-  int dying_signal_ = 0;
+  channel::DyingRecord last_words_;
+  SealDone seal_done_;  // While the answer to a SealRecord is waited for.
+  absl::Time seal_sent_ = absl::InfiniteFuture();
 
   std::unique_ptr<channel::SlotAllocator> request_slots_;
   std::unique_ptr<channel::SlotAllocator> response_slots_;

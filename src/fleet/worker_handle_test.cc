@@ -3,6 +3,9 @@
 
 #include "fleet/worker_handle.h"
 
+#include <signal.h>
+#include <sys/syscall.h>
+
 #include <numeric>
 #include <set>
 
@@ -268,6 +271,51 @@ TEST_F(WorkerHandleTest, SegmentsThatWereNotSentCannotBeTaken) {
   process_->Say(channel::SegmentsTakenRecord{});
   Turn();
   EXPECT_GT(kills_, 0);
+}
+
+TEST_F(WorkerHandleTest, ASealedWorkerSaysSoAndAnswersOn) {
+  StartLoaded();
+  std::string report;
+  handle_->Seal([&report](const channel::SealedRecord& sealed) { report = sealed.report; });
+  Turn();
+  process_->HearA<channel::SealRecord>();
+  EXPECT_EQ(report, "");
+  process_->Say(channel::SealedRecord{.status = absl::OkStatus(), .report = "stage 2"});
+  Turn();
+  EXPECT_EQ(report, "stage 2");
+  Asked* asked = AskTwice({1});
+  Turn();
+  process_->SayAnswers({process_->Answer(process_->HearRuns().at(0))});
+  Turn();
+  EXPECT_THAT(FloatsOf(*asked), SizeIs(1));
+  EXPECT_EQ(kills_, 0);
+}
+
+TEST_F(WorkerHandleTest, AWorkerThatDoesNotSealItselfIsKilled) {
+  StartLoaded();
+  handle_->Seal([](const channel::SealedRecord&) { ADD_FAILURE() << "it said nothing"; });
+  process_->HearA<channel::SealRecord>();
+  Advance(limits::kHeartbeatLost + absl::Seconds(1));
+  EXPECT_GT(kills_, 0);
+}
+
+TEST_F(WorkerHandleTest, ASealThatNobodyAskedForBreaksTheRules) {
+  StartLoaded();
+  process_->Say(channel::SealedRecord{.status = absl::OkStatus(), .report = "stage 2"});
+  Turn();
+  EXPECT_GT(kills_, 0);
+}
+
+TEST_F(WorkerHandleTest, WhatTheSandboxForbadeIsTold) {
+  StartLoaded();
+  Asked* asked = AskTwice({1});
+  Turn();
+  process_->HearRuns();
+  process_->Say(channel::DyingRecord{.signal = SIGSYS, .system_call = SYS_socket});
+  Turn();
+  EXPECT_THAT(std::string(base::Message(asked->outcome.status)),
+              HasSubstr("the model called socket"));
+  EXPECT_TRUE(asked->outcome.crashed);
 }
 
 TEST_F(WorkerHandleTest, OutputsBeyondTheLimitAreForgotten) {

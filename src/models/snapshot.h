@@ -36,6 +36,8 @@ struct VersionEntry {
   std::vector<std::string>
       warnings;                      // Of the worker (warm-up) and of the catalog (files are gone).
   std::vector<std::string> sandbox;  // What was applied and what was not, as the worker found it.
+  std::string sandbox_grade;         // "A" to "D"; empty before it is known.
+  uint32_t sandbox_stage = 0;        // 0 none, 1, 2: see engine::ModelInfo.
   std::string runtime_version;
   std::vector<std::string> devices;
   uint64_t memory_estimate_bytes = 0;  // Of all its workers, before loading.

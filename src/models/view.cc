@@ -61,6 +61,8 @@ VersionEntry EntryOf(const VersionRecord& record) {
     entry.stateful_reason = info.stateful_reason;
     entry.warnings = info.warnings;
     entry.sandbox = info.sandbox;
+    entry.sandbox_grade = info.sandbox_grade;
+    entry.sandbox_stage = info.sandbox_stage;
     entry.runtime_version = info.runtime_version;
     entry.devices = info.devices;
     entry.load_time = absl::Microseconds(info.load_microseconds);

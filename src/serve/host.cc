@@ -23,17 +23,6 @@ channel::OneDnn OneDnnOf(uint32_t runtime) {
   return channel::OneDnn::kAuto;
 }
 
-// The first line of a worker's report that says a layer is not there, or not tight; "" when all
-// are.
-std::string MissingLayer(const engine::ModelInfo& info) {
-  for (const std::string& line : info.sandbox) {
-    if (line.find("not applied") != std::string::npos || line.find("NOT") != std::string::npos) {
-      return line;
-    }
-  }
-  return "";
-}
-
 bool MayServe(const models::VersionEntry& version) {
   return version.state != models::State::kEnd && version.handle != nullptr;
 }
@@ -51,6 +40,8 @@ class Host::Observer final : public fleet::WorkerObserver {
     VersionSetup setup;
     std::optional<WarmUpPlan> warm_up;
     std::string directory;
+    std::optional<int> sandbox_stage;  // As the model's settings ask for.
+    bool sandbox_enforced = false;
   };
   explicit Observer(Parts parts)
       : host_(parts.host),
@@ -61,21 +52,17 @@ class Host::Observer final : public fleet::WorkerObserver {
         id_(std::move(parts.id)),
         setup_(std::move(parts.setup)),
         warm_up_plan_(std::move(parts.warm_up)),
-        directory_(std::move(parts.directory)) {}
+        directory_(std::move(parts.directory)),
+        sandbox_stage_(parts.sandbox_stage),
+        sandbox_enforced_(parts.sandbox_enforced) {}
 
   void OnLoaded(fleet::WorkerHandle& worker, const engine::ModelInfo& info) override {
-    if (host_->setup_.options->sandbox == "on" && !MissingLayer(info).empty()) {
-      refused_ = absl::FailedPreconditionError(
-          base::Cat("--sandbox=on, but this machine does not allow all of it: ", MissingLayer(info),
-                    "; --sandbox=best_effort goes on without"));
-      return worker.Stop();
-    }
     if (setup_.platform != nullptr) {
       const absl::Status batching =
           PlanVersionBatching(*setup_.platform, info.batching_parameters, &setup_.queue);
       if (!batching.ok()) return Refuse(worker, batching);
     }
-    if (!warm_up_plan_.has_value()) return Join(worker, info);
+    if (!warm_up_plan_.has_value()) return Seal(worker, info, 0);
     if (const absl::Status begun = BeginWarmUp(worker, info); !begun.ok()) Refuse(worker, begun);
   }
 
@@ -127,17 +114,41 @@ class Host::Observer final : public fleet::WorkerObserver {
               static_cast<uint64_t>(absl::ToInt64Microseconds(report.time));
           for (std::string& line : report.warnings) info.warnings.push_back(std::move(line));
           std::ranges::move(report.run_times, std::back_inserter(info.run_times));
-          Join(worker, info, report.records);
+          Seal(worker, std::move(info), report.records);
         });
     return absl::OkStatus();
   }
 
-  void Join(fleet::WorkerHandle& worker, const engine::ModelInfo& info,
-            uint32_t records_replayed = 0) {
+  // The second stage of the sandbox, for a worker that is warm.
+  void Seal(fleet::WorkerHandle& worker, engine::ModelInfo info, uint32_t records_replayed) {
+    if (info.sandbox_stage == 0) return Join(worker, info, records_replayed);
+    if (const std::string why = WhyStageOne(info, sandbox_stage_); !why.empty()) {
+      info.sandbox.push_back(base::Cat("stage 1: ", why));
+      return Join(worker, info, records_replayed);
+    }
+    worker.Seal([this, &worker, info = std::move(info),
+                 records_replayed](const channel::SealedRecord& sealed) mutable {
+      if (!sealed.status.ok() && sandbox_enforced_) {
+        return Refuse(worker, base::WithContext(
+                                  sealed.status,
+                                  "--sandbox=enforce, but the warm worker could not be confined "
+                                  "further (--sandbox=best-effort goes on without): "));
+      }
+      info.sandbox_stage = sealed.status.ok() ? 2 : 1;
+      info.sandbox.push_back(sealed.status.ok() ? sealed.report
+                                                : std::string(base::Message(sealed.status)));
+      Join(worker, info, records_replayed);
+    });
+  }
+
+  void Join(fleet::WorkerHandle& worker, const engine::ModelInfo& info, uint32_t records_replayed) {
     absl::StatusOr<std::shared_ptr<front::Servable>> servable =
         home_->AddWorker(id_, &worker, info, std::move(setup_));
     if (!servable.ok()) return Refuse(worker, servable.status());
     joined_ = true;
+    obs::Info("model {}, version {}: its sandbox has grade {} and is at stage {}{}", key_.model,
+              key_.version, info.sandbox_grade, info.sandbox_stage,
+              info.sandbox_stage == 1 ? base::Cat(" (", info.sandbox.back(), ")") : "");
     loads().CountLoaded({.model = key_.model,
                          .path = directory_,
                          .load_time = absl::Microseconds(info.load_microseconds),
@@ -179,7 +190,9 @@ class Host::Observer final : public fleet::WorkerObserver {
   std::unique_ptr<WarmUp> warm_up_;  // While recorded requests are replayed.
   bool joined_ = false;              // It serves.
   const std::string directory_;      // Of the version.
-  absl::Status refused_;             // Loaded, but not taken.
+  const std::optional<int> sandbox_stage_;
+  const bool sandbox_enforced_;
+  absl::Status refused_;  // Loaded, but not taken.
 };
 
 Host::Host(Setup setup)
@@ -248,15 +261,19 @@ void Host::Start(const fleet::WorkerKey& key, const models::VersionFiles& files,
     spec.load.synthetic_warm_up = false;
   }
   spec.onednn = OneDnnOf(key.runtime);
+  const bool enforced = spec.load.sandbox_enforced;
   obs::Info("model {}, version {}: loading {}", key.model, key.version, files.directory);
   setup_.fleet->Launch(std::move(spec), setup_.loops->at(home),
-                       std::make_unique<Observer>(Observer::Parts{.host = this,
-                                                                  .home = home,
-                                                                  .key = key,
-                                                                  .id = id,
-                                                                  .setup = std::move(setup),
-                                                                  .warm_up = std::move(warm_up),
-                                                                  .directory = files.directory}));
+                       std::make_unique<Observer>(Observer::Parts{
+                           .host = this,
+                           .home = home,
+                           .key = key,
+                           .id = id,
+                           .setup = std::move(setup),
+                           .warm_up = std::move(warm_up),
+                           .directory = files.directory,
+                           .sandbox_stage = SettingsOf(settings_, key.model).sandbox_stage,
+                           .sandbox_enforced = enforced}));
   setup_.metrics->loads().CountEvent(key.model, "started");
 }
 

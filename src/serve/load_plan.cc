@@ -220,11 +220,27 @@ channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionF
       config.worker.warm_up && !PlanWarmUp(files, config.worker, queue).has_value();
   load.warm_up_rows = WarmUpRows(config.worker, queue);
   load.sandbox = options.sandbox != "off" && settings.sandbox.value_or(true);
+  load.sandbox_enforced = options.sandbox == "enforce" || options.sandbox == "on";
+  load.accept_weak_files = options.accept_weak_sandbox == "files";
   if (machine.root && load.sandbox && options.worker_user_base > 0) {
     load.sandbox_user = static_cast<uint32_t>(options.worker_user_base) +
                         static_cast<uint32_t>(worker_number % kWorkerUsers);
   }
   return load;
+}
+
+std::string WhyStageOne(const engine::ModelInfo& info, std::optional<int> asked) {
+  const bool gpu = std::ranges::any_of(info.devices, [](const std::string& device) {
+    return device.find("GPU") != std::string::npos;
+  });
+  if (gpu) return "the drivers of its GPU need what stage 2 takes";
+  if (asked == 1) return "its settings ask for no more";
+  if (asked == 2 || info.warm_up_runs > 0) return "";
+  const std::string_view reason =
+      info.stateful_reason.empty() ? "nothing" : "it keeps state, so nothing";
+  return base::Cat(reason,
+                   " has warmed it up, and a first run may need what stage 2 takes; "
+                   "sandbox_stage: 2 in its settings goes on all the same");
 }
 
 std::vector<int64_t> WarmUpRows(const models::WorkerSettings& settings,

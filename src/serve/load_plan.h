@@ -14,6 +14,7 @@
 #include "config/platforms.h"
 #include "config/server_options.h"
 #include "config/text_files.h"
+#include "engine/model_info.h"
 #include "fleet/worker_key.h"
 #include "models/config.h"
 #include "sched/queue_options.h"
@@ -67,6 +68,10 @@ channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionF
                              const config::PlatformSettings& platform,
                              const config::ServerOptions& options, const Machine& machine,
                              const sched::QueueOptions& queue, uint64_t worker_number);
+
+// Why a worker that is loaded and warm goes no further than stage 1 of its sandbox; "" when it goes
+// on to stage 2. `asked`: the model's setting.
+std::string WhyStageOne(const engine::ModelInfo& info, std::optional<int> asked);
 
 // Batch sizes to be run before a version is visible: those that the model's settings name, else
 // those that the queue may form (the powers of two stand for all between them).

@@ -143,6 +143,35 @@ TEST(PlanLoad, ASecondSessionKeepsToTheLimitsOfMemory) {
   EXPECT_EQ(most({.model_memory_limit_bytes = 90}), 15u);
 }
 
+TEST(PlanLoad, EnforcesTheSandboxUnlessTheOperatorSaysOtherwise) {
+  const auto plan = [](const config::ServerOptions& options) {
+    return PlanLoad({.model = "m", .version = 1}, {}, {}, {}, {}, options, {}, {}, 0);
+  };
+  EXPECT_TRUE(plan({}).sandbox && plan({}).sandbox_enforced);
+  EXPECT_FALSE(plan({}).accept_weak_files);
+  EXPECT_TRUE(plan({.sandbox = "on"}).sandbox_enforced);
+  EXPECT_TRUE(plan({.accept_weak_sandbox = "files"}).accept_weak_files);
+  for (const char* spelling : {"best-effort", "best_effort"}) {
+    EXPECT_TRUE(plan({.sandbox = spelling}).sandbox);
+    EXPECT_FALSE(plan({.sandbox = spelling}).sandbox_enforced);
+  }
+  EXPECT_FALSE(plan({.sandbox = "off"}).sandbox);
+}
+
+TEST(WhyStageOne, OnlyWarmModelsGoOnUnlessTheirSettingsSaySo) {
+  engine::ModelInfo info;
+  info.devices = {"/job:localhost/replica:0/task:0/device:CPU:0"};
+  EXPECT_THAT(WhyStageOne(info, std::nullopt), ::testing::HasSubstr("nothing has warmed it up"));
+  EXPECT_EQ(WhyStageOne(info, 2), "");
+  info.stateful_reason = "AssignAddVariableOp in signature 'incr'";
+  EXPECT_THAT(WhyStageOne(info, std::nullopt), ::testing::HasSubstr("it keeps state"));
+  info.warm_up_runs = 1;
+  EXPECT_EQ(WhyStageOne(info, std::nullopt), "");
+  EXPECT_THAT(WhyStageOne(info, 1), ::testing::HasSubstr("its settings"));
+  info.devices.emplace_back("/job:localhost/replica:0/task:0/device:GPU:0");
+  EXPECT_THAT(WhyStageOne(info, 2), ::testing::HasSubstr("GPU"));
+}
+
 TEST(PlanBatching, TheOriginalsParametersComeBeforeOurSettings) {
   sched::QueueOptions options;
   PlanBatching({.batching = config::BatchingParameters{.max_batch_size = 8,

@@ -58,6 +58,8 @@ void ShowStates(obs::Metrics* metrics, const models::Snapshot& snapshot) {
   metrics->Clear(Metric::kVersionState);
   metrics->Clear(Metric::kWorkerRestarts);
   metrics->Clear(Metric::kReplicas);
+  metrics->Clear(Metric::kSandboxGrade);
+  metrics->Clear(Metric::kSandboxStage);
   for (const auto& [name, model] : snapshot.models) {
     for (const models::VersionEntry& version : model->versions) {
       const std::string number = base::Cat(version.number);
@@ -67,6 +69,10 @@ void ShowStates(obs::Metrics* metrics, const models::Snapshot& snapshot) {
       obs::Set(metrics->Gauge(Metric::kReplicas, {name, number, "live"}), version.replicas_live);
       obs::Set(metrics->Gauge(Metric::kReplicas, {name, number, "wanted"}),
                version.replicas_wanted);
+      if (version.sandbox_grade.empty()) continue;  // No worker has said it yet.
+      obs::Set(metrics->Gauge(Metric::kSandboxGrade, {name, number}),
+               'E' - version.sandbox_grade[0]);
+      obs::Set(metrics->Gauge(Metric::kSandboxStage, {name, number}), version.sandbox_stage);
     }
   }
 }

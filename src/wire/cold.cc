@@ -157,6 +157,8 @@ void PrintDetails(const VersionDetails& version, PrettyWriter* writer) {
   PrintText("version", base::Cat(version.version), writer);
   PrintText("stateful", ToUtf8(version.stateful_reason), writer);
   PrintTexts("sandbox", version.sandbox, writer);
+  PrintText("sandbox_grade", ToUtf8(version.sandbox_grade), writer);
+  PrintNumber("sandbox_stage", version.sandbox_stage, writer);
   PrintTexts("warnings", version.warnings, writer);
   PrintTexts("runs_alone", version.alone, writer);
   PrintText("warm_up", version.warm_up_source, writer);

@@ -67,6 +67,8 @@ struct VersionDetails {
   int64_t version = 0;
   std::string stateful_reason = {};  // Empty: not stateful.
   std::vector<std::string> sandbox = {};
+  std::string sandbox_grade = {};
+  int64_t sandbox_stage = 0;
   std::vector<std::string> warnings = {};
   std::vector<std::string> alone = {};  // Signatures whose calls share no runs unasked, and why.
   std::string warm_up_source = {};      // Empty: nothing ran.

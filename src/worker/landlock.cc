@@ -61,8 +61,9 @@ int AddRules(int ruleset, std::span<const std::string> paths) {
   return added;
 }
 
-std::string NotApplied(const char* step) {
-  return base::Cat("landlock: not applied (", step, ": ", std::strerror(errno), ")");
+Layer NotApplied(const char* step) {
+  return {.holds = false,
+          .line = base::Cat("landlock: not applied (", step, ": ", std::strerror(errno), ")")};
 }
 
 }  // namespace
@@ -78,7 +79,8 @@ LandlockRights RightsOfAbi(int abi) {
   return rights;
 }
 
-std::string RestrictFiles(std::span<const std::string> paths) {
+Layer RestrictFiles(std::span<const std::string> paths, int* enforced_abi) {
+  if (enforced_abi != nullptr) *enforced_abi = 0;
   const auto abi = static_cast<int>(syscall(SYS_landlock_create_ruleset, nullptr, 0, kVersionFlag));
   if (abi < 1) return NotApplied("this kernel has none or it is off");
   const LandlockRights rights = RightsOfAbi(abi);
@@ -93,9 +95,12 @@ std::string RestrictFiles(std::span<const std::string> paths) {
   if (syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) {
     return NotApplied("cannot enforce the ruleset");
   }
-  return base::Cat("landlock: ABI ", abi, ", ", rules, " readable places, nothing writable",
-                   rights.network != 0 ? "; no TCP" : "; TCP not covered",
-                   rights.scopes != 0 ? "; no signals to others" : "; signals not covered");
+  if (enforced_abi != nullptr) *enforced_abi = abi;
+  return {
+      .holds = true,
+      .line = base::Cat("landlock: ABI ", abi, ", ", rules, " readable places, nothing writable",
+                        rights.network != 0 ? "; no TCP" : "; TCP not covered",
+                        rights.scopes != 0 ? "; no signals to others" : "; signals not covered")};
 }
 
 }  // namespace tensord::worker

@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "worker/layer.h"
+
 namespace tensord::worker {
 
 // What a kernel's Landlock can restrict, by its ABI number.
@@ -20,8 +22,8 @@ LandlockRights RightsOfAbi(int abi);
 // From now on this thread and those it makes may read the files and list the directories at and
 // below `paths`, and do nothing else with files; nor bind or connect TCP sockets, nor signal or
 // reach abstract sockets of others, as far as the kernel knows how. Paths that do not exist are
-// left out. Gives the report's line.
-// REQUIRES: one thread; no_new_privs is set.
-std::string RestrictFiles(std::span<const std::string> paths);
+// left out. Rules of before stay. `enforced_abi`, unless null: the ABI whose rights are restricted;
+// 0: none. REQUIRES: no_new_privs is set.
+Layer RestrictFiles(std::span<const std::string> paths, int* enforced_abi = nullptr);
 
 }  // namespace tensord::worker

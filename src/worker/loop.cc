@@ -88,7 +88,7 @@ ExitCode Loop::Serve() {
   auto& load = std::get<channel::LoadRecord>(*record);
   // What ps and top show; the kernel keeps the first 15 bytes.
   prctl(PR_SET_NAME, base::Cat(load.model, "/", load.version).c_str(), 0, 0, 0);
-  sandbox_ = confinement_->BeforeLoad(load);
+  confined_ = confinement_->BeforeLoad(load);
   loader_ = std::thread([this, load = std::move(load)] { LoadAndExecute(load); });
   return Watch();
 }
@@ -114,6 +114,7 @@ void Loop::LoadAndExecute(const channel::LoadRecord& record) {
 }
 
 absl::Status Loop::Load(const channel::LoadRecord& record) {
+  RETURN_IF_ERROR(confined_.status);
   const absl::Time begun = clock_.Now();
   engine::ModelInfo info;
   if (record.read_batching_parameters) {
@@ -152,8 +153,10 @@ absl::Status Loop::Load(const channel::LoadRecord& record) {
     info.two_widths = two_widths_ = widths.two;
     malloc_trim(0);
   }
-  for (std::string& line : confinement_->AfterLoad()) sandbox_.push_back(std::move(line));
-  info.sandbox = sandbox_;
+  info.sandbox = confined_.lines;
+  std::ranges::move(confinement_->AfterLoad(), std::back_inserter(info.sandbox));
+  info.sandbox_grade = confined_.grade;
+  info.sandbox_stage = confined_.confined ? 1 : 0;
   info.private_bytes = PrivateBytes();
   return SendDescription(std::move(info));
 }
@@ -227,6 +230,7 @@ absl::Status Loop::Handle(channel::Packet packet) {
   if (std::holds_alternative<channel::SegmentsRecord>(record)) {
     return TakeSegments(&packet.descriptors);
   }
+  if (std::holds_alternative<channel::SealRecord>(record)) return Send(confinement_->Seal());
   if (std::holds_alternative<channel::StopRecord>(record)) {
     // Wakes every executor that waits, once the records before this one are taken.
     shutdown(channel_.fd(), SHUT_RD);

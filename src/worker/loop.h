@@ -81,7 +81,7 @@ class Loop {
   const base::Clock& clock_;
 
   // Written before the executors start.
-  std::vector<std::string> sandbox_;
+  Confined confined_;
   std::vector<tensor::Tensor> warm_up_inputs_;  // That the model still reads.
   std::unique_ptr<engine::Model> model_;
   std::unique_ptr<Runner> runner_;

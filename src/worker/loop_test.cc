@@ -32,8 +32,13 @@ constexpr uint64_t kIncarnation = 42;
 // Counts itself; gives up nothing.
 class FakeConfinement : public Confinement {
  public:
-  std::vector<std::string> BeforeLoad(const channel::LoadRecord&) override { return {"before"}; }
+  Confined BeforeLoad(const channel::LoadRecord& record) override {
+    absl::Status status;
+    if (record.sandbox_enforced) status = absl::FailedPreconditionError("too weak");
+    return {.lines = {"before"}, .grade = "B", .confined = true, .status = status};
+  }
   std::vector<std::string> AfterLoad() override { return {"after"}; }
+  channel::SealedRecord Seal() override { return {.status = absl::OkStatus(), .report = "sealed"}; }
 };
 
 tensor::Signature Vector(const char* name) {
@@ -190,6 +195,8 @@ TEST_F(LoopTest, LoadsWarmsDescribesAndAnswers) {
   EXPECT_EQ(info.runtime_version, "fake");
   EXPECT_EQ(info.warm_up_runs, 4u);  // Two signatures, two sizes.
   EXPECT_THAT(info.sandbox, ElementsAre("before", "after"));
+  EXPECT_EQ(info.sandbox_grade, "B");
+  EXPECT_EQ(info.sandbox_stage, 1u);
   EXPECT_GT(info.private_bytes, 0u);
   Send(channel::RunRecord{{MakeRun(7, 1.5f)}});
   const channel::Completion done = One();
@@ -350,6 +357,28 @@ TEST_F(LoopTest, OtherSegmentsAreTakenBetweenRuns) {
   // Beyond the end of those before.
   Send(channel::RunRecord{{MakeRun(2, 5, 4, 1 << 17)}});
   EXPECT_THAT(Output(One(), *response_), ElementsAre(5, 5, 5, 5));
+}
+
+TEST_F(LoopTest, SealsWhenItIsToldAndAnswersOn) {
+  Start(EchoModel());
+  Load();
+  Send(channel::SealRecord{});
+  const channel::ToFront answer = Receive();
+  ASSERT_TRUE(std::holds_alternative<channel::SealedRecord>(answer));
+  EXPECT_EQ(std::get<channel::SealedRecord>(answer).report, "sealed");
+  Send(channel::RunRecord{{MakeRun(7, 1.5f)}});
+  EXPECT_TRUE(One().status.ok());
+}
+
+TEST_F(LoopTest, AWorkerThatIsHeldTooWeaklyReadsNoModel) {
+  Start(absl::InternalError("was asked to load"));
+  channel::LoadRecord record;
+  record.sandbox_enforced = true;
+  Send(record);
+  const channel::ToFront answer = Receive();
+  ASSERT_TRUE(std::holds_alternative<channel::LoadFailedRecord>(answer));
+  EXPECT_THAT(std::string(base::Message(std::get<channel::LoadFailedRecord>(answer).status)),
+              HasSubstr("too weak"));
 }
 
 TEST_F(LoopTest, SegmentsThatDidNotComeAlongEndTheLoop) {

@@ -10,9 +10,11 @@
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -81,6 +83,12 @@ std::vector<std::string> ThreadsWithCapabilities() {
   return left;
 }
 
+// The kernel's number of this process's network; 0 when it does not tell.
+ino_t NetworkNumber() {
+  struct stat info {};
+  return stat("/proc/self/ns/net", &info) == 0 ? info.st_ino : 0;
+}
+
 std::string ChangeUser(uint32_t user) {
   // Without the fix-up, changing the user leaves capabilities alone, and access(), with which the
   // runtime looks for files, honours them although the real user is not root.
@@ -97,12 +105,14 @@ std::string ChangeUser(uint32_t user) {
 
 }  // namespace
 
-std::string ForbidNewPrivileges() {
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Error("no_new_privs: not applied");
-  return "no_new_privs: on";
+Layer ForbidNewPrivileges() {
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1) {
+    return {.holds = false, .line = Error("no_new_privs: not applied")};
+  }
+  return {.holds = true, .line = "no_new_privs: on"};
 }
 
-std::string LimitResources() {
+Layer LimitResources() {
   constexpr std::array<std::pair<decltype(RLIMIT_CORE), rlim_t>, 7> kLimits = {{
       {RLIMIT_CORE, 0},
       {RLIMIT_FSIZE, 0},
@@ -117,14 +127,34 @@ std::string LimitResources() {
     rlimit limit{};
     getrlimit(resource, &limit);
     limit.rlim_cur = limit.rlim_max = std::min(limit.rlim_max, value);
-    if (setrlimit(resource, &limit) != 0) failed += base::Cat(" ", static_cast<int>(resource));
+    if (setrlimit(resource, &limit) != 0 || getrlimit(resource, &limit) != 0 ||
+        limit.rlim_max > value) {
+      failed += base::Cat(" ", static_cast<int>(resource));
+    }
   }
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) failed += " dumpable";
-  if (!failed.empty()) return base::Cat("limits: not applied:", failed);
-  return "limits: no core dump, no file growth, 1024 descriptors, not traceable";
+  if (!failed.empty()) {
+    return {.holds = false, .line = base::Cat("limits: not applied:", failed)};
+  }
+  return {.holds = true,
+          .line = "limits: no core dump, no file growth, 1024 descriptors, not traceable"};
 }
 
-std::string BecomeUser(uint32_t user) {
+Layer LeaveNetwork() {
+  const ino_t before = NetworkNumber();
+  if (unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) != 0) {
+    return {.holds = false,
+            .line = base::Cat("namespaces: the server's (", std::strerror(errno),
+                              "; that takes CAP_SYS_ADMIN)")};
+  }
+  const ino_t after = NetworkNumber();
+  if (before == 0 || after == before) {
+    return {.holds = false, .line = "namespaces: unknown (/proc/self/ns cannot be read)"};
+  }
+  return {.holds = true, .line = "namespaces: its own for network, IPC and host name"};
+}
+
+Layer BecomeUser(uint32_t user) {
   const bool root = geteuid() == 0;
   std::string line;
   if (user == 0) {
@@ -138,7 +168,8 @@ std::string BecomeUser(uint32_t user) {
   if (!SetCapabilities(uint64_t{1} << CAP_DAC_READ_SEARCH) && !SetCapabilities(0)) {
     line += Error("; capabilities: not applied");
   }
-  return line;
+  return {.holds = root && user != 0 && geteuid() == user && getegid() == user,
+          .line = std::move(line)};
 }
 
 bool DieWith(pid_t supervisor) {

@@ -11,6 +11,7 @@
 #include "base/unique_fd.h"
 #include "channel/record.h"
 #include "worker/confinement.h"
+#include "worker/grade.h"
 
 namespace tensord::worker {
 
@@ -33,11 +34,15 @@ class Sandbox : public Confinement {
   explicit Sandbox(Parts parts) : parts_(std::move(parts)) {}
 
   // Ends the process when its supervisor is gone.
-  std::vector<std::string> BeforeLoad(const channel::LoadRecord& record) override;
+  Confined BeforeLoad(const channel::LoadRecord& record) override;
   std::vector<std::string> AfterLoad() override;
+  channel::SealedRecord Seal() override;
 
  private:
   void AwaitAdoption();
+  void Confine(const channel::LoadRecord& record, Observed* observed,
+               std::vector<std::string>* lines);
+  void LiveWithSupervisor() const;
 
   Parts parts_;
   bool enabled_ = true;

@@ -101,10 +101,11 @@ TEST(ParsePrivateBytes, SumsCleanAndDirty) {
 }
 
 TEST(Summarize, CountsRefusalsAndNamesTheRest) {
-  EXPECT_THAT(
-      Summarize({{.act = "open a", .refused = true, .seen = "EACCES"},
-                 {.act = "fork", .refused = false, .seen = "it worked"}}),
-      ElementsAre("probe: 1 of 2 forbidden acts refused", "probe: NOT refused: fork (it worked)"));
+  EXPECT_THAT(Summarize({{.act = "open a", .refused = true, .seen = "EACCES"},
+                         {.act = "fork", .refused = false, .seen = "it worked"}},
+                        absl::Microseconds(90)),
+              ElementsAre("probe: 1 of 2 forbidden acts refused, in 90 us",
+                          "probe: NOT refused: fork (it worked)"));
 }
 
 TEST(WarmUpShapes, OpenDimsBecomeRowsThenOnes) {

@@ -4,12 +4,15 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import grpc
+import numpy as np
 import pytest
-from clients import error_of
-from local_server import MIB
+from clients import RestClient, error_of
+from local_server import MIB, eventually
+from test_metrics import MONITORING, scrape
 from test_worker_death import probe, settings_for
 
 # What TensorFlow and the libraries below it read.
@@ -24,9 +27,12 @@ DENIED = {"Permission denied", "Operation not permitted", "No such file or direc
 def server(module_servers, models, tmp_path_factory):
     before = dict(os.environ)
     os.environ.update(KEPT, TENSORD_TEST_SECRET="must not be seen")
+    monitoring = tmp_path_factory.mktemp("monitoring") / "monitoring.config"
+    monitoring.write_text(MONITORING)
     server = module_servers.start(
-        models={name: models / name for name in ("probe", "files", "half")},
-        settings=settings_for(models, "probe"),
+        models={name: models / name for name in ("probe", "files", "half", "counter")},
+        settings=settings_for(models, "probe", more="sandbox_stage: 1"),
+        monitoring_config_file=monitoring,
     )
     os.environ.clear()
     os.environ.update(before)
@@ -126,6 +132,140 @@ def test_workers_are_small_beside_their_model(server, client):
 def private_bytes(pid):
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return 1024 * sum(int(n) for n in re.findall(r"Private_\w+: +(\d+) kB", text))
+
+
+# ---- What is told of it --------------------------------------------------------------------------
+
+# The best that this machine's kernel and user allow is found out elsewhere; here it is shown.
+GRADES = {"A": 4, "B": 3, "C": 2, "D": 1}
+
+
+def details_of(server):
+    listed = RestClient(server.rest).get("/v1/models").json()["models"]
+    return {m["name"]: m["details"][0] for m in listed if m["details"]}
+
+
+def test_status_metrics_and_log_tell_grade_and_stage(server):
+    details = details_of(server)
+    page = scrape(RestClient(server.rest))
+    for name, stage in {"half": 2, "files": 2, "probe": 1}.items():
+        seen = details[name]
+        assert seen["sandbox_stage"] == stage, seen
+        assert seen["sandbox_grade"] in "AB", seen
+        assert page.value("tensord_sandbox_stage", model_name=name) == stage
+        grade = page.value("tensord_sandbox_grade", model_name=name)
+        assert grade == GRADES[seen["sandbox_grade"]]
+        assert re.search(
+            rf"model {name}, version \d+: its sandbox has grade {seen['sandbox_grade']} "
+            rf"and is at stage {stage}",
+            server.log(),
+        )
+    assert "stage 1: its settings ask for no more" in details["probe"]["sandbox"]
+    [probed] = [line for line in details["half"]["sandbox"] if line.startswith("probe: ")]
+    refused, tried = re.match(r"probe: (\d+) of (\d+) forbidden acts refused", probed).groups()
+    assert refused == tried
+    assert int(tried) >= 60
+
+
+def test_a_model_with_state_stays_at_stage_1_and_says_why(server):
+    seen = details_of(server)["counter"]
+    assert seen["sandbox_stage"] == 1
+    assert any("it keeps state, so nothing has warmed it up" in line for line in seen["sandbox"])
+
+
+# ---- Once it is warm -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sealed(servers, models):
+    return servers.start(
+        models={name: models / name for name in ("probe", "half", "jitted")},
+        settings=settings_for(models, "probe"),
+    )
+
+
+def test_a_warm_model_that_tries_something_else_dies_of_it_and_is_named(sealed, grpc_client):
+    client = grpc_client(sealed)
+    assert details_of(sealed)["probe"]["sandbox_stage"] == 2
+    assert probe(client, "read", "/etc/passwd") == "Permission denied"
+    assert probe(client, "write", "/tmp/written_by_a_model") == "Permission denied"
+    assert probe(client, "thread") == "done"
+    error = error_of(lambda: probe(client, "socket", "inet"))
+    assert error.code() == grpc.StatusCode.UNAVAILABLE
+    assert "the model called socket (system call" in error.details()
+    assert "which its sandbox forbids" in error.details()
+    eventually(lambda: "the model called socket" in sealed.log(), "the log says so", 10)
+    x = np.array([2.0], np.float32)
+    assert client.predict("half", {"x": x})["y"][0] == 3.0
+
+    def serves():
+        try:
+            return probe(client, "hello", timeout=5) == "hello"
+        except grpc.RpcError:
+            return False
+
+    eventually(serves, "it is started again")
+
+
+def test_xla_compiles_for_sizes_that_came_after_the_warm_up(sealed, grpc_client):
+    client = grpc_client(sealed)
+    assert details_of(sealed)["jitted"]["sandbox_stage"] == 2
+    for rows in (1, 3, 5, 17):
+        y = client.predict("jitted", {"x": np.full([rows, 64], 0.5, np.float32)})["y"]
+        assert y.shape == (rows, 10)
+
+
+# ---- Containers and older kernels ----------------------------------------------------------------
+
+
+def in_container(*refused):
+    script = Path(__file__).with_name("in_container.py")
+    return (sys.executable, str(script), *refused, "--")
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_under_a_containers_filter_a_model_is_refused_each_time(
+    servers, models, grpc_client, stage
+):
+    server = servers.start(
+        models={"probe": models / "probe", "half": models / "half"},
+        settings=settings_for(models, "probe", more=f"sandbox_stage: {stage}"),
+        launcher=in_container(),
+    )
+    client = grpc_client(server)
+    seen = details_of(server)["probe"]
+    assert (seen["sandbox_grade"], seen["sandbox_stage"]) == ("B", stage)
+    assert probe(client, "read", models / "half/1/saved_model.pb") in DENIED
+    assert probe(client, "read", "/etc/passwd") in DENIED
+    assert probe(client, "write", models / "probe/1/new") in DENIED
+    assert probe(client, "memory") in DENIED
+    acts = [("socket", "inet"), ("fork", ""), ("signal", server.pid)]
+    for what, argument in acts if stage == 1 else acts[:1]:
+        if stage == 1:
+            assert probe(client, what, argument) in DENIED
+        else:
+            error = error_of(lambda w=what, a=argument: probe(client, w, a))
+            assert "which its sandbox forbids" in error.details()
+    assert client.predict("half", {"x": np.array([2.0], np.float32)})["y"][0] == 3.0
+
+
+def test_without_landlock_nothing_loads_unless_the_operator_accepts_it(servers, models):
+    launcher = in_container("landlock_create_ruleset")
+    half = {"half": models / "half"}
+    server = servers.start(models=half, launcher=launcher, ready=False)
+    words = "files outside the model's directory can be read, which --accept_weak_sandbox=files"
+    eventually(lambda: words in server.log(), "the load fails and says why")
+    assert server.status_code("/readyz") != 200
+    for flags in ({"accept_weak_sandbox": "files"}, {"sandbox": "best-effort"}):
+        server = servers.start(models=half, launcher=launcher, **flags)
+        seen = details_of(server)["half"]
+        assert (seen["sandbox_grade"], seen["sandbox_stage"]) == ("C", 2)
+
+
+def test_off_is_told(servers, models):
+    server = servers.start(models={"half": models / "half"}, sandbox="off")
+    seen = details_of(server)["half"]
+    assert (seen["sandbox_grade"], seen["sandbox_stage"]) == ("D", 0)
 
 
 def test_what_the_kernel_says_of_a_worker(server):

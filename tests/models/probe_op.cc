@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +19,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -133,6 +136,41 @@ std::string Exec(Argument program) {
 // Signals the process of that number, gently: 0 asks only whether one may.
 std::string Signal(Argument pid) { return Outcome(kill(std::atoi(pid.c_str()), 0) == 0); }
 
+// Any system call: its number and up to four numbers for it.
+std::string Call(Argument numbers) {
+  std::istringstream in(numbers);
+  long call[5] = {};
+  for (long& number : call) in >> number;
+  return Outcome(syscall(call[0], call[1], call[2], call[3], call[4]) >= 0);
+}
+
+// The same, after it has tried to hear nothing of what its sandbox says of that.
+std::string CallDeaf(Argument numbers) {
+  signal(SIGSYS, SIG_IGN);
+  return Call(numbers);
+}
+
+// Opens the memory that it shares with the server anew, to write.
+std::string ReopenMemory(Argument) {
+  std::ifstream maps("/proc/self/maps");
+  if (!maps) return std::strerror(errno);
+  std::string outcome = "none found";
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/memfd:") == std::string::npos) continue;
+    const std::string path = "/proc/self/map_files/" + line.substr(0, line.find(' '));
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    if (fd >= 0) return "done";
+    outcome = std::strerror(errno);
+  }
+  return outcome;
+}
+
+std::string Thread(Argument) {
+  bool ran = false;
+  std::thread([&ran] { ran = true; }).join();
+  return ran ? "done" : "did not run";
+}
+
 std::string Environment(Argument) {
   std::string lines;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
@@ -161,14 +199,31 @@ std::string Print(Argument lines) {
 }
 
 const std::map<std::string, std::string (*)(Argument)>& Actions() {
-  static const auto* actions = new std::map<std::string, std::string (*)(Argument)>{
-      {"abort", Abort},       {"segv", Segv},     {"exit", Exit},
-      {"kill", Kill},         {"sleep", Sleep},   {"spin", Spin},
-      {"pid", Pid},           {"ids", Ids},       {"threads", Threads},
-      {"fds", Descriptors},   {"list", ListPath}, {"read", OpenToRead},
-      {"write", OpenToWrite}, {"socket", Socket}, {"fork", Fork},
-      {"exec", Exec},         {"signal", Signal}, {"environ", Environment},
-      {"allocate", Allocate}, {"print", Print}};
+  static const auto* actions =
+      new std::map<std::string, std::string (*)(Argument)>{{"abort", Abort},
+                                                           {"segv", Segv},
+                                                           {"exit", Exit},
+                                                           {"kill", Kill},
+                                                           {"sleep", Sleep},
+                                                           {"spin", Spin},
+                                                           {"pid", Pid},
+                                                           {"ids", Ids},
+                                                           {"threads", Threads},
+                                                           {"fds", Descriptors},
+                                                           {"list", ListPath},
+                                                           {"read", OpenToRead},
+                                                           {"write", OpenToWrite},
+                                                           {"socket", Socket},
+                                                           {"fork", Fork},
+                                                           {"exec", Exec},
+                                                           {"signal", Signal},
+                                                           {"environ", Environment},
+                                                           {"allocate", Allocate},
+                                                           {"print", Print},
+                                                           {"call", Call},
+                                                           {"deaf", CallDeaf},
+                                                           {"memory", ReopenMemory},
+                                                           {"thread", Thread}};
   return *actions;
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "base/clock.h"
@@ -84,6 +85,48 @@ TEST_F(CostsTest, ARunCostsMicroseconds) {
     GTEST_LOG_(INFO) << model << ": round trip median " << trips[trips.size() / 2]
                      << ", fastest run " << fastest << " ns";
     EXPECT_LT(trips[trips.size() / 2], absl::Milliseconds(5));
+  }
+}
+
+// CPU time of a process, of all its threads.
+double CpuSeconds(pid_t pid) {
+  double total = 0;
+  for (const auto& task : std::filesystem::directory_iterator(base::Cat("/proc/", pid, "/task"))) {
+    std::ifstream file(task.path() / "schedstat");
+    uint64_t nanoseconds = 0;
+    file >> nanoseconds;
+    total += static_cast<double>(nanoseconds) / 1e9;
+  }
+  return total;
+}
+
+// Two workers of one model, one of them sealed, take turns.
+TEST_F(CostsTest, ASealedWorkerCostsNoMoreThanAnother) {
+  for (const auto& [model, elements] :
+       {std::pair{"bench_identity/1", 16}, std::pair{"bench_mlp/1", 64}}) {
+    const std::unique_ptr<TestWorker> workers[] = {Load(model), Load(model)};
+    ASSERT_TRUE(workers[0] != nullptr && workers[1] != nullptr);
+    ASSERT_TRUE(workers[1]->Seal().ok());
+    const tensor::Tensor x = MakeTensor(tensor::DType::kFloat, {1, elements},
+                                        std::vector<float>(static_cast<size_t>(elements), 1));
+    constexpr int kRuns = 300;
+    std::vector<double> costs[2];  // Of a run, in microseconds of CPU.
+    for (int round = 0; round < 30; ++round) {
+      for (int i = 0; i < 2; ++i) {
+        TestWorker& worker = *workers[(round + i) % 2];
+        const double before = CpuSeconds(worker.pid());
+        for (int run = 0; run < kRuns; ++run) {
+          const auto answer = worker.Run("serving_default", {&x});
+          ASSERT_TRUE(answer.ok() && answer->completion.status.ok());
+        }
+        costs[(round + i) % 2].push_back((CpuSeconds(worker.pid()) - before) / kRuns * 1e6);
+      }
+    }
+    for (std::vector<double>& rounds : costs) std::sort(rounds.begin(), rounds.end());
+    GTEST_LOG_(INFO) << model << ": CPU of a run in the worker, stage 1 " << costs[0][15]
+                     << " us, stage 2 " << costs[1][15] << " us (medians); least " << costs[0][0]
+                     << " and " << costs[1][0] << " us";
+    EXPECT_LT(costs[1][15], 1.5 * costs[0][15] + 5);
   }
 }
 

@@ -247,6 +247,15 @@ absl::Status TestWorker::Load(const channel::LoadRecord& record) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> TestWorker::Seal() {
+  RETURN_IF_ERROR(Send(channel::SealRecord{}));
+  ASSIGN_OR_RETURN(const channel::ToFront answer, Receive());
+  const auto* sealed = std::get_if<channel::SealedRecord>(&answer);
+  if (sealed == nullptr) return absl::InternalError("a record that answers no seal");
+  RETURN_IF_ERROR(sealed->status);
+  return sealed->report;
+}
+
 channel::Run TestWorker::Prepare(std::string_view signature,
                                  const std::vector<const tensor::Tensor*>& inputs,
                                  uint64_t offset) {

@@ -102,6 +102,8 @@ class TestWorker {
   static channel::LoadRecord LoadOf(std::string directory);
   // Sends the record and waits for what comes of it; the description is parsed.
   absl::Status Load(const channel::LoadRecord& record);
+  // Ends its warm-up: stage 2. Gives the report.
+  absl::StatusOr<std::string> Seal();
 
   struct Answer {
     channel::Completion completion;

@@ -15,7 +15,8 @@ constexpr int kAbiSignals = 6;
 struct Layers {
   bool filter = false;  // seccomp with programs.
   int landlock = 0;
-  bool users = false;  // Each worker can get a user of its own.
+  bool users = false;     // Each worker can get a user of its own.
+  bool networks = false;  // And a network of its own.
 };
 
 Layers ReadLayers(const Machine& machine) {
@@ -24,29 +25,36 @@ Layers ReadLayers(const Machine& machine) {
   layers.filter = actions.find("errno") != std::string::npos;
   layers.landlock = machine.landlock_abi;
   const std::string status = machine.ReadOr("/proc/self/status");
-  // Root in a container may lack the right to change users: capabilities 6 and 7.
+  // Root in a container may lack the right to change users, capabilities 6 and 7, and to make
+  // namespaces, capability 21.
   int64_t capabilities = 0;
   for (const char c : ValueOf(status, "CapEff")) {
     const int digit = c >= 'a' ? c - 'a' + 10 : c - '0';
     capabilities = ((capabilities << 4) | (digit & 15)) & 0xffffffffff;
   }
   layers.users = machine.user == 0 && ((capabilities >> 6) & 3) == 3;
+  layers.networks = ((capabilities >> 21) & 1) == 1;
   return layers;
 }
 
 Finding Grade(const Layers& layers) {
   Finding finding{.id = "sandbox.grade"};
   const bool files = layers.landlock > 0;
-  if (layers.filter && layers.landlock >= kAbiSignals && layers.users) {
-    finding.seen = "workers reach grade A: own users, Landlock for files, TCP and signals, seccomp";
+  if (layers.filter && layers.landlock >= kAbiSignals && layers.users && layers.networks) {
+    finding.seen =
+        "workers reach grade A: own users and networks, Landlock for files, TCP and signals, "
+        "seccomp";
     return finding;
   }
   if (layers.filter && files) {
     finding.seen = "workers reach grade B: Landlock and seccomp";
     finding.level = Level::kInfo;
-    finding.why = layers.users ? "this kernel's Landlock does not cover TCP or signals; seccomp "
-                                 "refuses both all the same"
-                               : "all workers run under the server's user";
+    finding.why = !layers.users ? "all workers run under the server's user"
+                  : layers.landlock < kAbiSignals
+                      ? "this kernel's Landlock does not cover TCP or signals; seccomp refuses "
+                        "both all the same"
+                      : "workers are in the server's network; seccomp refuses to use it all the "
+                        "same";
     finding.action = layers.users ? "" : "start tensord as root to give each worker its own user";
     return finding;
   }
@@ -56,16 +64,18 @@ Finding Grade(const Layers& layers) {
     finding.seen = "workers reach grade D: neither seccomp nor Landlock";
     finding.level = Level::kError;
     finding.action =
-        "serve only models that you trust as you trust programs, or use a kernel from "
-        "5.13 on that has both";
+        "use a kernel from 5.13 on that has both; or serve only models that you trust as you "
+        "trust programs, with --sandbox=best-effort";
     return finding;
   }
   finding.seen = base::Cat("workers reach grade C: ",
                            files ? "Landlock without seccomp" : "seccomp without Landlock");
   finding.action = files
-                       ? "allow seccomp in the container's profile"
+                       ? "allow seccomp in the container's profile; until then no model is loaded "
+                         "without --sandbox=best-effort"
                        : "boot with lsm=landlock,... on a kernel from 5.13 on; until then a model "
-                         "can read every file that its user can";
+                         "can read every file that its user can, and none is loaded without "
+                         "--accept_weak_sandbox=files";
   return finding;
 }
 

@@ -103,6 +103,7 @@ template channel::RunRecord FakeProcess::HearA();
 template channel::CollectRecord FakeProcess::HearA();
 template channel::StopRecord FakeProcess::HearA();
 template channel::SegmentsRecord FakeProcess::HearA();
+template channel::SealRecord FakeProcess::HearA();
 
 std::vector<channel::Run> FakeProcess::HearRuns() {
   std::vector<channel::Run> runs;

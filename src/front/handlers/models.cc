@@ -28,6 +28,8 @@ wire::VersionDetails DetailsOf(const models::VersionEntry& version) {
   return {.version = version.number,
           .stateful_reason = version.stateful_reason,
           .sandbox = version.sandbox,
+          .sandbox_grade = version.sandbox_grade,
+          .sandbox_stage = version.sandbox_stage,
           .warnings = version.warnings,
           .alone = version.alone,
           .warm_up_source = version.warm_up_source,
