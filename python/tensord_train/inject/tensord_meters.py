@@ -236,11 +236,12 @@ def _timed_reduce_in_graph(tf, original, value, args, kwargs):
         result = original(*args, **kwargs)
     with tf.control_dependencies([result]), tf.device("CPU:0"):
         end = tf.timestamp()
+    elements = tf.size(value, tf.int64)  # Where the value is: it must not be copied for that.
     with tf.control_dependencies([end]), tf.device("CPU:0"):
         seconds, moved, last = tf.unstack(PROGRESS.graph_exchange.read_value(), 3)
         # Those side by side are counted once.
         seconds += tf.maximum(end - tf.maximum(begin, last), 0.0)
-        moved += tf.cast(tf.size(value, tf.int64) * value.dtype.size, tf.float64)
+        moved += tf.cast(elements * value.dtype.size, tf.float64)
         PROGRESS.graph_exchange.assign(tf.stack([seconds, moved, end]), read_value=False)
     with tf.control_dependencies([end]):
         return tf.identity(result)
