@@ -15,6 +15,11 @@ function(tensord_module)
   if(sources)
     add_library(${target} STATIC ${M_FILES})
     tensord_precompile(${target})
+    if(TENSORD_SANITIZE AND NOT TENSORD_FUZZ)
+      # Sanitizers make every instantiation dear: eight files share theirs. So names without linkage are
+      # unique within a folder.
+      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    endif()
     set(scope PUBLIC)
   else()
     add_library(${target} INTERFACE)

@@ -24,7 +24,7 @@ double PerSecond(uint64_t count, const LoadResult& result) {
   return seconds > 0 ? static_cast<double>(count) / seconds : 0;
 }
 
-std::string Pacing(const LoadPlan& plan) {
+std::string PacingWords(const LoadPlan& plan) {
   if (plan.pacing == Pacing::kClosed) {
     return fmt::format("closed loop, {} in flight", plan.in_flight);
   }
@@ -119,8 +119,8 @@ std::string PointText(const LoadPlan& plan, const LoadResult& result) {
   const Tally& tally = result.tally;
   std::string text = fmt::format(
       "{}, {:.1f} s after {:.1f} s of warm-up\n{} answered ({:.1f}/s), {} failed ({:.2f} %)\n",
-      Pacing(plan), absl::ToDoubleSeconds(result.duration), absl::ToDoubleSeconds(plan.warm_up),
-      tally.answered, result.rate(), tally.failed,
+      PacingWords(plan), absl::ToDoubleSeconds(result.duration),
+      absl::ToDoubleSeconds(plan.warm_up), tally.answered, result.rate(), tally.failed,
       Percent(tally.failed, tally.answered + tally.failed));
   return text + Latencies(plan, tally) + Kinds(plan, tally) + Cpu(result) + Errors(plan, tally) +
          Warnings(plan, result);
@@ -145,7 +145,7 @@ std::string RateTable(const Series& series) {
 
 std::string OverloadTable(const Series& series) {
   std::string text = fmt::format("capacity {:.1f}/s ({}, without deadlines)\n", series.capacity,
-                                 Pacing(series.points.front().plan));
+                                 PacingWords(series.points.front().plan));
   text += fmt::format("{:>6} {:>10} {:>10} {:>10} {:>9} {:>9} {:>10} {:>9} {:>9} {:>10}\n", "load",
                       "offered/s", "goodput/s", "% of cap.", "p50", "p99", "refused/s", "p50",
                       "p99", "other/s");

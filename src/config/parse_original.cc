@@ -11,7 +11,7 @@
 namespace tensord::config {
 namespace {
 
-constexpr int kFailure = 255;  // The original returns -1 from main.
+constexpr int kOriginalFailure = 255;  // The original returns -1 from main.
 
 // The original's layout: tab, the flag with its default in a column of 33, type, words.
 std::string Usage(std::string_view program) {
@@ -70,7 +70,7 @@ CommandLine ParseOriginalStyle(std::string_view program,
   line.warnings = NoEffectWarnings(given);
   if (!readable || (!unknown.empty() && unknown.front() == "--help")) {
     line.out = Usage(program);
-    line.exit_code = kFailure;
+    line.exit_code = kOriginalFailure;
   } else if (!unknown.empty() && !line.options.version) {
     line.out = base::Cat("unknown argument: ", unknown.front(), "\n", Usage(program));
   }

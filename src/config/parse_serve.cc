@@ -12,7 +12,7 @@
 namespace tensord::config {
 namespace {
 
-constexpr int kFailure = 2;  // What shells and most tools mean by wrong usage.
+constexpr int kWrongUsage = 2;  // What shells and most tools mean by wrong usage.
 
 std::string Help(std::string_view program) {
   std::string text = base::Cat("Usage: ", program,
@@ -106,7 +106,7 @@ CommandLine ParseServeStyle(std::string_view program, const std::vector<std::str
   std::vector<const Option*> given;
   for (Walk walk(arguments); !walk.Done();) walk.Next(&line, &given);
   line.warnings = NoEffectWarnings(given);
-  if (!line.err.empty()) line.exit_code = kFailure;
+  if (!line.err.empty()) line.exit_code = kWrongUsage;
   return line;
 }
 

@@ -13,8 +13,6 @@ namespace {
 
 using Pieces = std::vector<tensor::TensorView>;
 
-uint64_t Align(uint64_t bytes) { return (bytes + 63) & ~uint64_t{63}; }
-
 uint64_t Elements(const tensor::TensorView& piece) {
   return static_cast<uint64_t>(piece.shape.elements());
 }
@@ -65,7 +63,7 @@ absl::StatusOr<PackedRun> LayOut(const RunSpec& spec) {
     PackedInput input{.dtype = pieces.front().dtype, .shape = {}, .offset = plan.bytes};
     ASSIGN_OR_RETURN(input.shape, JoinedShape(pieces));
     ASSIGN_OR_RETURN(input.bytes, JoinedBytes(pieces, input.shape));
-    plan.bytes += Align(input.bytes);
+    plan.bytes += AlignTensor(input.bytes);
     plan.inputs.push_back(input);
   }
   return plan;

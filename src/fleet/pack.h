@@ -13,6 +13,9 @@
 // Joining the pieces of a run's inputs along dim 0, straight into shared memory. Pure.
 namespace tensord::fleet {
 
+// Where the next tensor may begin.
+constexpr uint64_t AlignTensor(uint64_t bytes) { return (bytes + 63) & ~uint64_t{63}; }
+
 // One input of a run as the worker will see it.
 struct PackedInput {
   tensor::DType dtype = tensor::DType::kInvalid;

@@ -5,12 +5,11 @@
 
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "fleet/pack.h"
 #include "tensor/string_layout.h"
 
 namespace tensord::fleet {
 namespace {
-
-uint64_t Align(uint64_t bytes) { return (bytes + 63) & ~uint64_t{63}; }
 
 // The outputs that are fetched, in order: sparse and composite ones cannot be.
 std::vector<const tensor::Endpoint*> Fetched(std::span<const tensor::Signature* const> signatures) {
@@ -65,10 +64,10 @@ absl::StatusOr<Unpacked> Unpack(const channel::Completion& completion,
   uint64_t bytes = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     RETURN_IF_ERROR(CheckPlace(completion.outputs[i], *expected[i], region));
-    bytes += Align(completion.outputs[i].bytes);
+    bytes += AlignTensor(completion.outputs[i].bytes);
   }
   // Outputs that overlap could ask for many times the region's size.
-  if (bytes > Align(region.bytes) + 64 * expected.size()) {
+  if (bytes > AlignTensor(region.bytes) + 64 * expected.size()) {
     return absl::InvalidArgumentError("the outputs overlap");
   }
   auto buffer = std::make_shared<tensor::Buffer>(bytes);
@@ -85,7 +84,7 @@ absl::StatusOr<Unpacked> Unpack(const channel::Completion& completion,
       const std::span<std::byte> copy = buffer->bytes().subspan(at, output.bytes);
       RETURN_IF_ERROR(CopyOut(output, segment, copy));
       unpacked.outputs.push_back({output.dtype, output.shape, copy});
-      at += Align(output.bytes);
+      at += AlignTensor(output.bytes);
     }
   }
   unpacked.bytes = std::move(buffer);

@@ -12,7 +12,7 @@
 namespace tensord::front {
 namespace {
 
-constexpr int kWindowBits = 15;
+constexpr int kLargestWindowBits = 15;
 constexpr int kGzipOnly = 16;  // Added to the window bits: zlib's way to ask for a gzip header.
 
 }  // namespace
@@ -24,8 +24,8 @@ Inflater::Inflater(Format format, std::span<const std::byte> input, size_t bytes
       size_max_(out->size() + bytes_max),
       out_(out),
       stream_(std::make_unique<z_stream>()) {
-  ready_ =
-      inflateInit2(stream_.get(), kWindowBits + (format == Format::kGzip ? kGzipOnly : 0)) == Z_OK;
+  ready_ = inflateInit2(stream_.get(),
+                        kLargestWindowBits + (format == Format::kGzip ? kGzipOnly : 0)) == Z_OK;
 }
 
 Inflater::~Inflater() {

@@ -11,8 +11,8 @@
 namespace tensord::models {
 namespace {
 
-absl::Status Refuse(const Ledger::Request& request, uint64_t held, uint64_t limit,
-                    std::string_view whose, std::string_view hint) {
+absl::Status DoesNotFit(const Ledger::Request& request, uint64_t held, uint64_t limit,
+                        std::string_view whose, std::string_view hint) {
   return absl::ResourceExhaustedError(base::Cat(
       "Insufficient resources to load servable {name: ", request.model, " version: ",
       request.version, "}: a worker for it needs about ", BytesText(request.bytes), ", and ",
@@ -38,17 +38,18 @@ absl::Status Ledger::Admit(const Request& request) const {
   const auto at = model_bytes_.find(request.model);
   const uint64_t model_held = at == model_bytes_.end() ? 0 : at->second;
   if (Exceeds(request.worker_bytes_max, 0, request.bytes)) {
-    return Refuse(request, 0, request.worker_bytes_max, "one worker of this model",
-                  "Raise the model's worker memory limit.");
+    return DoesNotFit(request, 0, request.worker_bytes_max, "one worker of this model",
+                      "Raise the model's worker memory limit.");
   }
   if (Exceeds(request.model_bytes_max, model_held, request.bytes)) {
-    return Refuse(request, model_held, request.model_bytes_max, "this model",
-                  "Old and new version live side by side during a switch: raise the model's memory "
-                  "limit, or serve fewer versions or replicas.");
+    return DoesNotFit(
+        request, model_held, request.model_bytes_max, "this model",
+        "Old and new version live side by side during a switch: raise the model's memory "
+        "limit, or serve fewer versions or replicas.");
   }
   if (Exceeds(server_bytes_max_, server_bytes_, request.bytes)) {
-    return Refuse(request, server_bytes_, server_bytes_max_, "all models",
-                  "Unload another model or version, or raise the server's memory limit.");
+    return DoesNotFit(request, server_bytes_, server_bytes_max_, "all models",
+                      "Unload another model or version, or raise the server's memory limit.");
   }
   return absl::OkStatus();
 }

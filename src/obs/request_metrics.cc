@@ -44,8 +44,6 @@ std::string ApiLabel(Method method, Transport transport) {
   return name;
 }
 
-double Microseconds(absl::Duration duration) { return absl::ToDoubleMicroseconds(duration); }
-
 }  // namespace
 
 // ---- A signature -----------------------------------------------------------------------------
@@ -94,7 +92,7 @@ void SignatureMetrics::Count(const RequestFacts& facts) {
   cell.requests.Get([&]() -> auto& { return metrics_->Counter(Metric::kRequests, labels()); })
       .Increment();
   cell.time.Get([&]() -> auto& { return metrics_->Histogram(Metric::kRequestTime, labels()); })
-      .Observe(Microseconds(facts.total));
+      .Observe(absl::ToDoubleMicroseconds(facts.total));
 }
 
 // ---- A version -------------------------------------------------------------------------------
@@ -131,7 +129,7 @@ void VersionMetrics::CountStages(Transport transport,
                                      {model_, version_, std::string(TransportName(transport)),
                                       std::string(StageName(static_cast<Stage>(i)))});
         })
-        .Observe(Microseconds(stages[i]));
+        .Observe(absl::ToDoubleMicroseconds(stages[i]));
   }
 }
 
@@ -170,7 +168,7 @@ void ModelMetrics::CountLatency(const RequestFacts& facts) {
                                      {model_, ApiLabel(facts.method, facts.transport),
                                       facts.transport == Transport::kGrpc ? "GRPC" : "REST"});
         })
-        .Observe(Microseconds(facts.total));
+        .Observe(absl::ToDoubleMicroseconds(facts.total));
   }
   if (!facts.run_time) return;
   runtime_latency_[static_cast<size_t>(facts.method)]
@@ -178,7 +176,7 @@ void ModelMetrics::CountLatency(const RequestFacts& facts) {
         return metrics_->Histogram(Metric::kRuntimeLatency,
                                    {model_, std::string(MethodName(facts.method)), "TF1"});
       })
-      .Observe(Microseconds(*facts.run_time));
+      .Observe(absl::ToDoubleMicroseconds(*facts.run_time));
 }
 
 void ModelMetrics::CountExamples(int64_t rows) {

@@ -15,16 +15,14 @@ namespace {
 constexpr size_t kBatchSizesMax =
     256;  // Distinct ones; few are allowed sizes, the rest is bounded.
 
-double Microseconds(absl::Duration duration) { return absl::ToDoubleMicroseconds(duration); }
-
 }  // namespace
 
 void RunMetrics::CountRun(absl::Duration run_time) {
   runs_.Get([&]() -> auto& { return metrics_->Counter(Metric::kGraphRuns, {}); }).Increment();
   run_time_.Get([&]() -> auto& { return metrics_->Counter(Metric::kGraphRunTime, {}); })
-      .Increment(Microseconds(run_time));
+      .Increment(absl::ToDoubleMicroseconds(run_time));
   run_times_.Get([&]() -> auto& { return metrics_->Histogram(Metric::kGraphRunTimeHistogram, {}); })
-      .Observe(Microseconds(run_time));
+      .Observe(absl::ToDoubleMicroseconds(run_time));
 }
 
 prometheus::Histogram* RunMetrics::PaddingOf(int64_t batch_rows) {
@@ -52,7 +50,7 @@ void RunMetrics::CountBatch(int64_t rows, int64_t pad_rows) {
 void RunMetrics::CountBatchedCall(absl::Duration wait, int64_t rows, size_t inputs) {
   // The server's thread pools have no names in the original either.
   queue_wait_.Get([&]() -> auto& { return metrics_->Histogram(Metric::kBatchQueueLatency, {""}); })
-      .Observe(Microseconds(wait));
+      .Observe(absl::ToDoubleMicroseconds(wait));
   auto& rows_of_inputs =
       call_rows_.Get([&]() -> auto& { return metrics_->Histogram(Metric::kBatchInputSize, {}); });
   for (size_t i = 0; i < inputs; ++i) rows_of_inputs.Observe(static_cast<double>(rows));
@@ -74,12 +72,15 @@ void LoadMetrics::CountLoaded(const Load& load) {
   const std::string path = PathLabel(load.path);
   CountEvent(load.model, "loaded");
   metrics_->Counter(Metric::kLoadAttemptCount, {path, "success"}).Increment();
-  metrics_->Counter(Metric::kLoadLatency, {path}).Increment(Microseconds(load.load_time));
-  metrics_->Histogram(Metric::kLoadTime, {load.model}).Observe(Microseconds(load.load_time));
+  metrics_->Counter(Metric::kLoadLatency, {path})
+      .Increment(absl::ToDoubleMicroseconds(load.load_time));
+  metrics_->Histogram(Metric::kLoadTime, {load.model})
+      .Observe(absl::ToDoubleMicroseconds(load.load_time));
   if (load.warm_up_runs == 0) return;
-  metrics_->Histogram(Metric::kWarmUpTime, {load.model}).Observe(Microseconds(load.warm_up_time));
+  metrics_->Histogram(Metric::kWarmUpTime, {load.model})
+      .Observe(absl::ToDoubleMicroseconds(load.warm_up_time));
   metrics_->Histogram(Metric::kWarmUpLatency, {path, "OK"})
-      .Observe(Microseconds(load.warm_up_time));
+      .Observe(absl::ToDoubleMicroseconds(load.warm_up_time));
   if (load.records_replayed == 0) return;
   metrics_->Counter(Metric::kWarmUpRecordsRead, {path, "OK"})
       .Increment(static_cast<double>(load.records_replayed));

@@ -26,8 +26,6 @@ namespace {
 constexpr std::string_view kBeat = "beat";
 constexpr int kBacklog = 128;
 
-int64_t WallMilliseconds() { return absl::ToUnixMillis(base::WallTime()); }
-
 // Takes as long for any wrong token of the same length.
 bool SameToken(std::string_view a, std::string_view b) {
   unsigned char difference = a.size() == b.size() ? 0 : 1;
@@ -115,7 +113,7 @@ void MeetingHost::OnLine(NodeId node, const std::string& line) {
     }
     at->second.known = true;
   }
-  if (at->second.known) feed_(FromNode{node, *report, WallMilliseconds()});
+  if (at->second.known) feed_(FromNode{node, *report, absl::ToUnixMillis(base::WallTime())});
 }
 
 void MeetingHost::Drop(NodeId node, const std::string& why) {
@@ -190,7 +188,7 @@ void MeetingGuest::Connected() {
   setsockopt(connecting_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   Joined joined = setup_.joined;
   if (joined.address.empty()) joined.address = LocalHost(connecting_.get());
-  joined.facts.clock_ms = WallMilliseconds();
+  joined.facts.clock_ms = absl::ToUnixMillis(base::WallTime());
   std::unique_ptr<SecureStream> stream;
   if (setup_.secure != nullptr) {
     stream = setup_.secure->Connect(connecting_.get(), SplitAddress(setup_.address)->first);

@@ -21,7 +21,7 @@
 namespace tensord::train {
 namespace {
 
-constexpr int kBacklog = 128;  // Connects that wait; nobody accepts them.
+constexpr int kReservedBacklog = 128;  // Connects that wait; nobody accepts them.
 
 absl::Status KernelError(const char* call) {
   return absl::UnavailableError(
@@ -84,7 +84,7 @@ absl::StatusOr<ReservedPort> ReservedPort::Take() {
 }
 
 absl::Status ReservedPort::Listen() {
-  return listen(socket_.get(), kBacklog) == 0 ? absl::OkStatus() : KernelError("listen");
+  return listen(socket_.get(), kReservedBacklog) == 0 ? absl::OkStatus() : KernelError("listen");
 }
 
 void ReservedPort::StopListening() { shutdown(socket_.get(), SHUT_RDWR); }

@@ -16,7 +16,7 @@ namespace {
 using base::WireReader;
 using base::WireType;
 
-absl::Status Malformed(std::string_view message) {
+absl::Status MalformedExample(std::string_view message) {
   return absl::InvalidArgumentError(
       base::Cat("the bytes are not a tensorflow.serving.", message, " message"));
 }
@@ -43,7 +43,7 @@ absl::StatusOr<InferenceTask> WalkTask(std::string_view bytes) {
     if (reader.field() == 1) RETURN_IF_ERROR(MergeModelSpec(reader.bytes(), &task.spec));
     if (reader.field() == 2) task.method = reader.bytes();
   }
-  if (!reader.ok()) return Malformed("InferenceTask");
+  if (!reader.ok()) return MalformedExample("InferenceTask");
   return task;
 }
 
@@ -68,7 +68,7 @@ absl::StatusOr<Choice> ReadChoice(std::span<const std::string_view> input) {
       choice.kind = field;
       RETURN_IF_ERROR(AddPiece(reader.bytes(), &choice.lists));
     }
-    if (!reader.ok()) return Malformed("Input");
+    if (!reader.ok()) return MalformedExample("Input");
   }
   return choice;
 }
@@ -84,7 +84,7 @@ absl::Status ForEachPart(const Choice& choice, Visit visit) {
         visit(reader.field(), reader.bytes());
       }
     }
-    if (!reader.ok()) return Malformed("ExampleList");
+    if (!reader.ok()) return MalformedExample("ExampleList");
   }
   return absl::OkStatus();
 }
@@ -105,7 +105,7 @@ absl::StatusOr<InferenceRequest> WalkInference(std::string_view body) {
       RETURN_IF_ERROR(AddPiece(reader.bytes(), &request.input));
     }
   }
-  if (!reader.ok()) return Malformed("ClassificationRequest or RegressionRequest");
+  if (!reader.ok()) return MalformedExample("ClassificationRequest or RegressionRequest");
   if (!has_spec) return absl::InvalidArgumentError("Missing ModelSpec");
   if (task.spec.name.empty()) return MissingName();
   return request;
@@ -127,7 +127,7 @@ absl::StatusOr<InferenceRequest> WalkMultiInference(std::string_view body) {
       RETURN_IF_ERROR(AddPiece(reader.bytes(), &request.input));
     }
   }
-  if (!reader.ok()) return Malformed("MultiInferenceRequest");
+  if (!reader.ok()) return MalformedExample("MultiInferenceRequest");
   if (request.tasks.empty() || request.tasks.front().spec.name.empty()) return MissingName();
   return request;
 }

@@ -19,7 +19,7 @@ namespace {
 using base::WireReader;
 using base::WireType;
 
-absl::Status Malformed(std::string_view message) {
+absl::Status MalformedMessage(std::string_view message) {
   return absl::InvalidArgumentError(base::Cat("the bytes are not a ", message, " message"));
 }
 
@@ -31,7 +31,7 @@ absl::Status MergeVersion(std::string_view bytes, int64_t* version) {
       *version = static_cast<int64_t>(reader.number());
     }
   }
-  return reader.ok() ? absl::OkStatus() : Malformed("google.protobuf.Int64Value");
+  return reader.ok() ? absl::OkStatus() : MalformedMessage("google.protobuf.Int64Value");
 }
 
 absl::Status CheckName(const tensor::ModelSpec& spec) {
@@ -60,7 +60,7 @@ absl::StatusOr<Entry> WalkEntry(std::string_view bytes) {
       has_value = true;
     }
   }
-  if (!reader.ok()) return Malformed("tensorflow.serving.PredictRequest.InputsEntry");
+  if (!reader.ok()) return MalformedMessage("tensorflow.serving.PredictRequest.InputsEntry");
   return entry;
 }
 
@@ -120,7 +120,7 @@ absl::Status MergeModelSpec(std::string_view bytes, tensor::ModelSpec* spec) {
         break;
     }
   }
-  return reader.ok() ? absl::OkStatus() : Malformed("tensorflow.serving.ModelSpec");
+  return reader.ok() ? absl::OkStatus() : MalformedMessage("tensorflow.serving.ModelSpec");
 }
 
 absl::StatusOr<tensor::ModelSpec> ParseModelSpec(std::string_view bytes) {
@@ -166,7 +166,7 @@ absl::StatusOr<WalkedPredict> WalkPredict(std::string_view body) {
         break;
     }
   }
-  if (!reader.ok()) return Malformed("tensorflow.serving.PredictRequest");
+  if (!reader.ok()) return MalformedMessage("tensorflow.serving.PredictRequest");
   if (!has_spec) return absl::InvalidArgumentError("Missing ModelSpec");
   RETURN_IF_ERROR(CheckName(walked.spec));
   KeepLast(&walked.entries);

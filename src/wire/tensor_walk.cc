@@ -88,7 +88,7 @@ struct Fields {
   std::array<Seen, kValueFieldsEnd> values;
 };
 
-absl::Status Malformed(std::string_view message) {
+absl::Status MalformedTensor(std::string_view message) {
   return absl::InvalidArgumentError(base::Cat("the bytes are not a ", message));
 }
 
@@ -107,10 +107,10 @@ absl::Status WalkShape(std::string_view bytes, Fields* fields) {
         size = static_cast<int64_t>(dim.number());
       }
     }
-    if (!dim.ok()) return Malformed("TensorShapeProto.Dim");
+    if (!dim.ok()) return MalformedTensor("TensorShapeProto.Dim");
     fields->dims[fields->rank++] = size;
   }
-  return shape.ok() ? absl::OkStatus() : Malformed("TensorShapeProto");
+  return shape.ok() ? absl::OkStatus() : MalformedTensor("TensorShapeProto");
 }
 
 void Note(const WireReader& reader, Seen* seen) {
@@ -138,7 +138,7 @@ absl::Status Walk(std::string_view bytes, Fields* fields) {
       Note(reader, &fields->values[field]);
     }
   }
-  return reader.ok() ? absl::OkStatus() : Malformed("TensorProto");
+  return reader.ok() ? absl::OkStatus() : MalformedTensor("TensorProto");
 }
 
 std::span<const std::byte> BytesOf(std::string_view text) {
@@ -154,16 +154,6 @@ absl::Status DrawFill(uint64_t filled_bytes, DecodeBudget* budget) {
                   budget->filled_bytes, ": send all values"));
   }
   budget->filled_bytes -= filled_bytes;
-  return absl::OkStatus();
-}
-
-absl::Status Draw(uint64_t bytes, DecodeBudget* budget) {
-  if (bytes > budget->bytes) {
-    return absl::InvalidArgumentError(
-        base::Cat("decoding needs ", bytes, " bytes where the request's tensors may still take ",
-                  budget->bytes));
-  }
-  budget->bytes -= bytes;
   return absl::OkStatus();
 }
 
@@ -202,7 +192,7 @@ class ValueSink {
  private:
   absl::Status AddPacked(std::string_view packed) {
     if (field_.type != WireType::kVarint) {
-      if (packed.size() % field_.value_bytes != 0) return Malformed("list of packed values");
+      if (packed.size() % field_.value_bytes != 0) return MalformedTensor("list of packed values");
       const size_t bytes = std::min(packed.size(), out_.size() - written_);
       if (bytes > 0) std::memcpy(out_.data() + written_, packed.data(), bytes);
       written_ += bytes;
@@ -210,7 +200,7 @@ class ValueSink {
     }
     while (!packed.empty()) {
       uint64_t value = 0;
-      if (!base::ReadVarint(&packed, &value)) return Malformed("list of packed values");
+      if (!base::ReadVarint(&packed, &value)) return MalformedTensor("list of packed values");
       Store(value);
     }
     return absl::OkStatus();
@@ -385,6 +375,16 @@ absl::Status CheckDType(uint64_t number) {
 }
 
 }  // namespace
+
+absl::Status Draw(uint64_t bytes, DecodeBudget* budget) {
+  if (bytes > budget->bytes) {
+    return absl::InvalidArgumentError(
+        base::Cat("decoding needs ", bytes, " bytes where the request's tensors may still take ",
+                  budget->bytes));
+  }
+  budget->bytes -= bytes;
+  return absl::OkStatus();
+}
 
 absl::StatusOr<DecodedTensor> DecodeTensor(std::span<const std::string_view> pieces,
                                            DecodeBudget* budget) {

@@ -28,6 +28,9 @@ struct DecodeBudget {
   uint64_t filled_bytes = limits::kFilledBytesMax;  // Of these, for elements nobody sent.
 };
 
+// INVALID_ARGUMENT when `bytes` are more than is left for copies.
+absl::Status Draw(uint64_t bytes, DecodeBudget* budget);
+
 // Walks one serialized tensorflow.TensorProto, given in one or more pieces that protobuf would
 // merge into one message. No copy when tensor_content, or one packed value field, is already the
 // packed form.

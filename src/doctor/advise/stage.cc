@@ -12,10 +12,8 @@
 namespace tensord::doctor {
 namespace {
 
-constexpr double kDiskWait = 0.2;     // Share of the CPUs' time.
-constexpr double kCpuBusy = 0.85;     // Share.
-constexpr double kPressureHigh = 20;  // Percent of the time with somebody waiting.
-constexpr double kShareTold = 0.3;    // Below it no stage stands out.
+constexpr double kDiskWait = 0.2;   // Share of the CPUs' time.
+constexpr double kShareTold = 0.3;  // Below it no stage stands out.
 
 constexpr std::string_view kPrefetch = "prefetch(tf.data.AUTOTUNE) last";
 constexpr std::string_view kParallelMap = "map(..., num_parallel_calls=tf.data.AUTOTUNE)";

@@ -9,6 +9,10 @@
 
 namespace tensord::doctor {
 
+// From here on a CPU or a wait is worth naming.
+inline constexpr double kCpuBusy = 0.85;     // Share.
+inline constexpr double kPressureHigh = 20;  // Percent of the time with somebody waiting.
+
 // The stage of the input pipeline that is slow, and what mends it.
 struct Stage {
   std::string name;

@@ -59,6 +59,7 @@ struct LoopContext {
   bool ready() const {
     return snapshot->ready && !server->draining.load(std::memory_order_relaxed);
   }
+  bool cors() const { return server->options->rest_api_enable_cors_support; }
 };
 
 }  // namespace tensord::front

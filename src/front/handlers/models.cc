@@ -85,17 +85,6 @@ absl::StatusOr<std::string> MetadataMessage(const LoopContext& context, Exchange
   return Metadata(context, exchange, spec, wire::EncodeGetModelMetadataResponse);
 }
 
-void Reply(Exchange& exchange, absl::StatusOr<std::string> message) {
-  if (message.ok()) return ReplyGrpc(exchange, absl::OkStatus(), *std::move(message));
-  ReplyGrpc(exchange, message.status(), {}, RetryAfterOf(message.status(), {}));
-}
-
-void ReplyRest(const LoopContext& context, Exchange& exchange, absl::StatusOr<std::string> body) {
-  const bool cors = context.server->options->rest_api_enable_cors_support;
-  if (body.ok()) return ReplyJson(exchange, *std::move(body), cors);
-  ReplyJsonError(exchange, body.status(), cors, RetryAfterOf(body.status(), {}));
-}
-
 using Increases = std::vector<std::pair<std::string, int64_t>>;
 
 // So much earlier than the client's deadline that the answer comes before its own timer.
@@ -108,17 +97,19 @@ absl::Time AnswerBy(absl::Time now, absl::Time deadline) {
 
 void StatusGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
                 std::span<const std::byte> message) {
-  Reply(*exchange, StatusMessage(context, *exchange, message));
+  ReplyGrpcResult(*exchange, StatusMessage(context, *exchange, message));
 }
 
 void StatusRest(const LoopContext& context, Exchange& exchange, const wire::RestRoute& route) {
   const auto list = ListVersions(context, exchange, SpecOf(route, /*signature_name=*/{}));
-  ReplyRest(context, exchange,
-            list.ok() ? wire::PrintModelStatus(*list) : absl::StatusOr<std::string>(list.status()));
+  ReplyJsonResult(
+      exchange,
+      list.ok() ? wire::PrintModelStatus(*list) : absl::StatusOr<std::string>(list.status()),
+      context.cors());
 }
 
 void ListRest(const LoopContext& context, Exchange& exchange) {
-  const bool cors = context.server->options->rest_api_enable_cors_support;
+  const bool cors = context.cors();
   const absl::Status allowed = Authorize(context, exchange.head(), Operation::kRead, {});
   if (!allowed.ok()) return ReplyJsonError(exchange, allowed, cors);
   std::vector<wire::ListedModel> list;
@@ -139,13 +130,14 @@ void ListRest(const LoopContext& context, Exchange& exchange) {
 
 void MetadataGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
                   std::span<const std::byte> message) {
-  Reply(*exchange, MetadataMessage(context, *exchange, message));
+  ReplyGrpcResult(*exchange, MetadataMessage(context, *exchange, message));
 }
 
 void MetadataRest(const LoopContext& context, Exchange& exchange, const wire::RestRoute& route) {
-  ReplyRest(
-      context, exchange,
-      Metadata(context, exchange, SpecOf(route, /*signature_name=*/{}), wire::PrintModelMetadata));
+  ReplyJsonResult(
+      exchange,
+      Metadata(context, exchange, SpecOf(route, /*signature_name=*/{}), wire::PrintModelMetadata),
+      context.cors());
 }
 
 void ReloadGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,

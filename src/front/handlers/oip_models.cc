@@ -22,25 +22,11 @@
 namespace tensord::front {
 namespace {
 
-bool Cors(const LoopContext& context) {
-  return context.server->options->rest_api_enable_cors_support;
-}
-
-void Reply(Exchange& exchange, absl::StatusOr<std::string> message) {
-  if (message.ok()) return ReplyGrpc(exchange, absl::OkStatus(), *std::move(message));
-  ReplyGrpc(exchange, message.status(), {}, RetryAfterOf(message.status(), {}));
-}
-
-void ReplyRest(const LoopContext& context, Exchange& exchange, absl::StatusOr<std::string> body) {
-  if (body.ok()) return ReplyJson(exchange, *std::move(body), Cors(context));
-  ReplyJsonError(exchange, body.status(), Cors(context), RetryAfterOf(body.status(), {}));
-}
-
 // Over REST, the status alone tells it; KServe's clients read the body of a good one.
 void ReplyFlag(const LoopContext& context, Exchange& exchange, bool value, std::string body,
                std::string_view otherwise) {
-  if (value) return ReplyJson(exchange, std::move(body), Cors(context));
-  ReplyJsonError(exchange, 400, otherwise, Cors(context));
+  if (value) return ReplyJson(exchange, std::move(body), context.cors());
+  ReplyJsonError(exchange, 400, otherwise, context.cors());
 }
 
 bool ModelReady(const LoopContext& context, const tensor::ModelSpec& spec) {
@@ -64,10 +50,10 @@ tensor::ModelSpec SpecOf(const wire::OipRoute& route) {
   return {.name = route.model, .version = route.version, .version_label = {}, .signature_name = {}};
 }
 
-using Printer = std::string (*)(const wire::OipModel&);
+using OipPrinter = std::string (*)(const wire::OipModel&);
 
-absl::StatusOr<std::string> Metadata(const LoopContext& context, Exchange& exchange,
-                                     const tensor::ModelSpec& spec, Printer print) {
+absl::StatusOr<std::string> OipMetadata(const LoopContext& context, Exchange& exchange,
+                                        const tensor::ModelSpec& spec, OipPrinter print) {
   exchange.trace().model = spec.name;
   RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kRead, spec.name));
   ASSIGN_OR_RETURN(const std::shared_ptr<const Servable> servable,
@@ -162,8 +148,8 @@ void ChangeRest(const LoopContext& context, std::shared_ptr<Exchange> exchange, 
   }
   ChangeModel(context, exchange, change, std::move(model), absl::InfiniteFuture(),
               [exchange, &context](const absl::Status& status) {
-                ReplyRest(context, *exchange,
-                          status.ok() ? "{}" : absl::StatusOr<std::string>(status));
+                ReplyJsonResult(*exchange, status.ok() ? "{}" : absl::StatusOr<std::string>(status),
+                                context.cors());
               });
 }
 
@@ -172,7 +158,7 @@ wire::OipServer ThisServer() { return {.version = TENSORD_VERSION}; }
 // The probes, answered whatever the models do.
 void ProbeRest(const LoopContext& context, Exchange& exchange, const wire::OipRoute& route) {
   const absl::Status allowed = Authorize(context, exchange.head(), Operation::kProbe, route.model);
-  if (!allowed.ok()) return ReplyJsonError(exchange, allowed, Cors(context));
+  if (!allowed.ok()) return ReplyJsonError(exchange, allowed, context.cors());
   switch (route.kind) {
     case wire::OipKind::kReady:
       return ReplyFlag(context, exchange, context.ready(), R"({"ready":true})",
@@ -217,13 +203,14 @@ void OipServerGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, con
 void OipModelGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
                   std::span<const std::byte> message) {
   const absl::StatusOr<tensor::ModelSpec> spec = wire::ParseOipModelRequest(wire::Chars(message));
-  Reply(*exchange, spec.ok() ? Metadata(context, *exchange, *spec, wire::EncodeOipModel)
-                             : absl::StatusOr<std::string>(spec.status()));
+  ReplyGrpcResult(*exchange, spec.ok()
+                                 ? OipMetadata(context, *exchange, *spec, wire::EncodeOipModel)
+                                 : absl::StatusOr<std::string>(spec.status()));
 }
 
 void OipIndexGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
                   std::span<const std::byte> message) {
-  Reply(*exchange, IndexMessage(context, *exchange, message));
+  ReplyGrpcResult(*exchange, IndexMessage(context, *exchange, message));
 }
 
 void OipLoadGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
@@ -247,24 +234,25 @@ void OipRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
       return ProbeRest(context, *exchange, route);
     case wire::OipKind::kServer: {
       const absl::Status allowed = Authorize(context, exchange->head(), Operation::kRead, {});
-      if (!allowed.ok()) return ReplyRest(context, *exchange, allowed);
-      return ReplyRest(context, *exchange, wire::PrintOipServer(ThisServer()));
+      if (!allowed.ok()) return ReplyJsonResult(*exchange, allowed, context.cors());
+      return ReplyJsonResult(*exchange, wire::PrintOipServer(ThisServer()), context.cors());
     }
     case wire::OipKind::kModel:
-      return ReplyRest(context, *exchange,
-                       Metadata(context, *exchange, SpecOf(route), wire::PrintOipModel));
+      return ReplyJsonResult(*exchange,
+                             OipMetadata(context, *exchange, SpecOf(route), wire::PrintOipModel),
+                             context.cors());
     case wire::OipKind::kIndex:
-      return ReplyRest(context, *exchange, IndexBody(context, *exchange));
+      return ReplyJsonResult(*exchange, IndexBody(context, *exchange), context.cors());
     case wire::OipKind::kLoad:
       return ChangeRest(context, std::move(exchange), Change::kLoad, route.model);
     case wire::OipKind::kUnload:
       return ChangeRest(context, std::move(exchange), Change::kUnload, route.model);
     case wire::OipKind::kPreflight:
-      return Preflight(*exchange, Cors(context));
+      return Preflight(*exchange, context.cors());
     case wire::OipKind::kBad:
     case wire::OipKind::kOutside:
       return ReplyJsonError(*exchange, route.http_status, base::Message(route.error),
-                            Cors(context));
+                            context.cors());
   }
 }
 

@@ -50,6 +50,11 @@ void ReplyGrpc(Exchange& exchange, const absl::Status& status, std::string messa
   exchange.Send(MakeGrpcAnswer(status, std::move(message), std::move(extra)));
 }
 
+void ReplyGrpcResult(Exchange& exchange, absl::StatusOr<std::string> message) {
+  if (message.ok()) return ReplyGrpc(exchange, absl::OkStatus(), *std::move(message));
+  ReplyGrpc(exchange, message.status(), {}, RetryAfterOf(message.status(), {}));
+}
+
 void ReplyJson(Exchange& exchange, std::string body, bool cors) {
   exchange.Send({.status = 200, .headers = JsonHeaders(cors), .body = std::move(body)});
 }
@@ -83,6 +88,11 @@ void ReplyJsonError(Exchange& exchange, int http_status, std::string_view messag
                  .code = CodeOf(http_status),
                  .headers = JsonHeaders(cors),
                  .body = wire::PrintError(message)});
+}
+
+void ReplyJsonResult(Exchange& exchange, absl::StatusOr<std::string> body, bool cors) {
+  if (body.ok()) return ReplyJson(exchange, *std::move(body), cors);
+  ReplyJsonError(exchange, body.status(), cors, RetryAfterOf(body.status(), {}));
 }
 
 void ReplyText(Exchange& exchange, int http_status, std::string body) {

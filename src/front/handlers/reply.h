@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "front/exchange.h"
 
@@ -17,6 +17,8 @@ namespace tensord::front {
 // One message, or trailers with the error. `retry_after` of zero: no hint.
 void ReplyGrpc(Exchange& exchange, const absl::Status& status, std::string message = {},
                absl::Duration retry_after = absl::ZeroDuration());
+// The one or the other, the error with the wait that it carries.
+void ReplyGrpcResult(Exchange& exchange, absl::StatusOr<std::string> message);
 
 // A JSON document. `cors` adds the headers that let a page of any origin read it.
 void ReplyJson(Exchange& exchange, std::string body, bool cors);
@@ -27,6 +29,8 @@ void ReplyJsonError(Exchange& exchange, const absl::Status& status, bool cors,
                     absl::Duration retry_after = absl::ZeroDuration());
 // The same with an HTTP status of its own.
 void ReplyJsonError(Exchange& exchange, int http_status, std::string_view message, bool cors);
+// The document, or the error with the wait that it carries.
+void ReplyJsonResult(Exchange& exchange, absl::StatusOr<std::string> body, bool cors);
 
 // A line of text, for probes and pages.
 void ReplyText(Exchange& exchange, int http_status, std::string body);

@@ -44,7 +44,7 @@ class Router final : public Service {
   void RefuseRestEarly(Exchange& exchange);
   std::optional<sched::CallResult> RefusalBefore(Exchange& exchange, const tensor::ModelSpec& spec,
                                                  sched::EarlyCall call);
-  bool cors() const { return context_.server->options->rest_api_enable_cors_support; }
+  bool cors() const { return context_.cors(); }
 
   HealthWatchers watchers_;
   LoopContext context_;

@@ -166,7 +166,7 @@ void RunGrpcCall(const LoopContext& context, std::shared_ptr<Exchange> exchange,
 
 void RunRestCall(const LoopContext& context, std::shared_ptr<Exchange> exchange,
                  absl::StatusOr<PreparedCall> prepared) {
-  const bool cors = context.server->options->rest_api_enable_cors_support;
+  const bool cors = context.cors();
   if (!prepared.ok()) {
     ReplyJsonError(*exchange, prepared.status(), cors, RetryAfterOf(prepared.status(), {}));
     return;

@@ -11,53 +11,53 @@
 namespace tensord::front {
 namespace {
 
-Http2Session* Session(void* user_data) { return static_cast<Http2Session*>(user_data); }
+Http2Session* SessionOf(void* user_data) { return static_cast<Http2Session*>(user_data); }
 
 std::string_view Text(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
 int OnBeginHeaders(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
-  Session(user_data)->OnBeginHeaders(*frame);
+  SessionOf(user_data)->OnBeginHeaders(*frame);
   return 0;
 }
 
 int OnHeader(nghttp2_session*, const nghttp2_frame* frame, const uint8_t* name, size_t name_size,
              const uint8_t* value, size_t value_size, uint8_t, void* user_data) {
-  return Session(user_data)->OnHeader(*frame, Text(name, name_size), Text(value, value_size));
+  return SessionOf(user_data)->OnHeader(*frame, Text(name, name_size), Text(value, value_size));
 }
 
 int OnFrame(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
-  Session(user_data)->OnFrame(*frame);
+  SessionOf(user_data)->OnFrame(*frame);
   return 0;
 }
 
 int OnData(nghttp2_session*, uint8_t, int32_t id, const uint8_t* data, size_t size,
            void* user_data) {
-  Session(user_data)->OnData(id, std::as_bytes(std::span(data, size)));
+  SessionOf(user_data)->OnData(id, std::as_bytes(std::span(data, size)));
   return 0;
 }
 
 int OnStreamClosed(nghttp2_session*, int32_t id, uint32_t, void* user_data) {
-  Session(user_data)->OnStreamClosed(id);
+  SessionOf(user_data)->OnStreamClosed(id);
   return 0;
 }
 
 int OnFrameSent(nghttp2_session*, const nghttp2_frame* frame, void* user_data) {
-  Session(user_data)->OnFrameSent(*frame);
+  SessionOf(user_data)->OnFrameSent(*frame);
   return 0;
 }
 
 int SendData(nghttp2_session*, nghttp2_frame*, const uint8_t* frame_head, size_t length,
              nghttp2_data_source* source, void* user_data) {
   constexpr size_t kFrameHeadBytes = 9;
-  return Session(user_data)->SendData(static_cast<Http2Stream*>(source->ptr),
-                                      Text(frame_head, kFrameHeadBytes), length);
+  return SessionOf(user_data)->SendData(static_cast<Http2Stream*>(source->ptr),
+                                        Text(frame_head, kFrameHeadBytes), length);
 }
 
 ssize_t ReadData(nghttp2_session*, int32_t, uint8_t*, size_t length, uint32_t* flags,
                  nghttp2_data_source* source, void* user_data) {
-  return Session(user_data)->OfferData(static_cast<Http2Stream*>(source->ptr), length, flags);
+  return SessionOf(user_data)->OfferData(static_cast<Http2Stream*>(source->ptr), length, flags);
 }
 
 // Larger frames than the library's 16 KiB where the client takes them.

@@ -35,7 +35,7 @@ enum RequestField : uint32_t {
   kRawInputs = 7,
 };
 
-absl::Status Malformed(std::string_view message) {
+absl::Status MalformedInference(std::string_view message) {
   return absl::InvalidArgumentError(base::Cat("the bytes are not an inference.", message));
 }
 
@@ -59,7 +59,8 @@ absl::Status AddDim(uint64_t value, WalkedInput* input) {
 absl::Status AddDims(std::string_view packed, WalkedInput* input) {
   while (!packed.empty()) {
     uint64_t value = 0;
-    if (!base::ReadVarint(&packed, &value)) return Malformed("ModelInferRequest.InferInputTensor");
+    if (!base::ReadVarint(&packed, &value))
+      return MalformedInference("ModelInferRequest.InferInputTensor");
     RETURN_IF_ERROR(AddDim(value, input));
   }
   return absl::OkStatus();
@@ -94,7 +95,7 @@ absl::StatusOr<WalkedInput> WalkInput(std::string_view bytes) {
         break;
     }
   }
-  if (!reader.ok()) return Malformed("ModelInferRequest.InferInputTensor");
+  if (!reader.ok()) return MalformedInference("ModelInferRequest.InferInputTensor");
   return input;
 }
 
@@ -108,7 +109,7 @@ absl::Status WalkParameter(std::string_view bytes, tensor::ModelSpec* spec) {
     if (entry.field() == 1) key = entry.bytes();
     if (entry.field() == 2) value = entry.bytes();
   }
-  if (!entry.ok()) return Malformed("ModelInferRequest.ParametersEntry");
+  if (!entry.ok()) return MalformedInference("ModelInferRequest.ParametersEntry");
   if (key != "signature_name") return absl::OkStatus();
   bool is_text = false;
   WireReader parameter(value);
@@ -116,7 +117,7 @@ absl::Status WalkParameter(std::string_view bytes, tensor::ModelSpec* spec) {
     is_text = parameter.field() == 3 && parameter.type() == WireType::kBytes;
     if (is_text) spec->signature_name = parameter.bytes();
   }
-  if (!parameter.ok()) return Malformed("InferParameter");
+  if (!parameter.ok()) return MalformedInference("InferParameter");
   if (is_text) return absl::OkStatus();
   return absl::InvalidArgumentError("the parameter signature_name must be a string_param");
 }
@@ -127,7 +128,7 @@ absl::StatusOr<std::string_view> WalkOutput(std::string_view bytes) {
   while (reader.Next()) {
     if (reader.field() == 1 && reader.type() == WireType::kBytes) name = reader.bytes();
   }
-  if (!reader.ok()) return Malformed("ModelInferRequest.InferRequestedOutputTensor");
+  if (!reader.ok()) return MalformedInference("ModelInferRequest.InferRequestedOutputTensor");
   return name;
 }
 
@@ -208,7 +209,7 @@ absl::StatusOr<tensor::ModelSpec> WalkOipSpec(std::string_view body) {
     if (reader.field() == kModelVersion) version = reader.bytes();
     if (reader.field() == kParameters) RETURN_IF_ERROR(WalkParameter(reader.bytes(), &spec));
   }
-  if (!reader.ok()) return Malformed("ModelInferRequest");
+  if (!reader.ok()) return MalformedInference("ModelInferRequest");
   if (spec.name.empty()) return absl::InvalidArgumentError("the request names no model");
   ASSIGN_OR_RETURN(spec.version, ParseOipVersion(version));
   return spec;

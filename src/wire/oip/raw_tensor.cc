@@ -37,16 +37,6 @@ bool TakeString(std::string_view* bytes, std::string_view* value) {
   return true;
 }
 
-absl::Status Draw(uint64_t bytes, DecodeBudget* budget) {
-  if (bytes > budget->bytes) {
-    return absl::InvalidArgumentError(
-        base::Cat("decoding needs ", bytes, " bytes where the request's tensors may still take ",
-                  budget->bytes));
-  }
-  budget->bytes -= bytes;
-  return absl::OkStatus();
-}
-
 absl::Status BadStrings(uint64_t elements, size_t bytes) {
   return absl::InvalidArgumentError(
       base::Cat("the ", bytes, " bytes are not ", elements,

@@ -69,18 +69,8 @@ std::string_view FieldName(uint32_t field) {
   return kNames[field];
 }
 
-absl::Status Malformed() {
+absl::Status MalformedContents() {
   return absl::InvalidArgumentError("the bytes are not an inference.InferTensorContents");
-}
-
-absl::Status Draw(uint64_t bytes, DecodeBudget* budget) {
-  if (bytes > budget->bytes) {
-    return absl::InvalidArgumentError(
-        base::Cat("decoding needs ", bytes, " bytes where the request's tensors may still take ",
-                  budget->bytes));
-  }
-  budget->bytes -= bytes;
-  return absl::OkStatus();
 }
 
 // The values that a dtype can hold, as the varints of its field carry them.
@@ -148,21 +138,21 @@ absl::StatusOr<Seen> Look(std::span<const std::string_view> pieces, uint32_t fie
       ++seen.occurrences;
       seen.last = {};
       if (field == kStrings) {
-        if (reader.type() != WireType::kBytes) return Malformed();
+        if (reader.type() != WireType::kBytes) return MalformedContents();
         ++seen.values;
         seen.payload_bytes += reader.bytes().size();
       } else if (reader.type() == WireType::kBytes) {
         const std::optional<uint64_t> count = CountPacked(reader.bytes(), TypeOf(field));
-        if (!count) return Malformed();
+        if (!count) return MalformedContents();
         seen.values += *count;
         seen.last = reader.bytes();
       } else if (reader.type() == TypeOf(field)) {
         ++seen.values;
       } else {
-        return Malformed();
+        return MalformedContents();
       }
     }
-    if (!reader.ok()) return Malformed();
+    if (!reader.ok()) return MalformedContents();
   }
   return seen;
 }
@@ -217,7 +207,7 @@ class Sink {
 absl::Status AddPacked(std::string_view packed, Sink* sink) {
   while (!packed.empty()) {
     uint64_t value = 0;
-    if (!base::ReadVarint(&packed, &value)) return Malformed();
+    if (!base::ReadVarint(&packed, &value)) return MalformedContents();
     RETURN_IF_ERROR(sink->Add(value));
   }
   return absl::OkStatus();
