@@ -120,7 +120,7 @@ BANS = [
         "getenv",
         r"\b(secure_)?getenv\(|\bsetenv\(|\bputenv\(|\bunsetenv\(",
         "settings come through config/; the environment is read where the runtime is looked for",
-        ("src/engine/tensorflow/find_runtime.cc", "src/worker/sandbox.cc"),
+        ("src/engine/find_libraries.cc", "src/worker/sandbox.cc"),
         spare_tests=True,
     ),
     Ban(

@@ -14,7 +14,8 @@ inline constexpr uint32_t kControlMagic = 0x4c435444;  // "DTCL"
 
 enum class ControlKind : uint32_t {
   // Front to supervisor.
-  kStartZygote = 1,  // runtime, onednn. Answered by kZygoteStarted, or kProcessEnded of its pid.
+  kStartZygote = 1,  // runtime, engine, onednn. Answered by kZygoteStarted, or kProcessEnded of its
+                     // pid.
   kKillWorker = 2,   // pid: SIGKILL, if it is the supervisor's own child and no zygote or front.
   kFrontReady = 3,   // The front accepts connections. The supervisor tells the user and systemd.
   kKillZygote = 4,   // pid: SIGKILL, if it is a zygote. It does not answer; another is asked for.
@@ -36,6 +37,9 @@ enum class ControlKind : uint32_t {
 
 enum class OneDnn : uint32_t { kAuto = 0, kOn = 1, kOff = 2 };
 
+// What a zygote has mapped, and so what its workers run models with.
+enum class EngineKind : uint32_t { kTensorFlow = 0, kLiteRt = 1 };
+
 // One struct for all kinds: what a kind does not name is zero.
 struct ControlRecord {
   uint32_t magic = kControlMagic;
@@ -45,7 +49,7 @@ struct ControlRecord {
   int32_t pid = 0;
   int32_t wait_status = 0;
   int32_t error = 0;
-  uint32_t zero = 0;
+  EngineKind engine = EngineKind::kTensorFlow;
   uint64_t request = 0;
   uint64_t incarnation = 0;
 };

@@ -15,6 +15,7 @@
 #include "config/option_table.h"
 #include "config/text_files.h"
 #include "config/text_proto.h"
+#include "engine/litert/runtime.h"
 #include "engine/model_info.h"
 #include "engine/tensorflow/find_runtime.h"
 #include "models/local_source.h"
@@ -87,8 +88,27 @@ void GatherProcess(const config::ServerOptions& options, Report* report) {
                 options.drain_timeout_ms, " ms for what is in flight"));
   const auto runtime =
       engine::FindRuntime(engine::PlacesOfThisProcess(options.tensorflow_library_dir));
-  if (runtime.ok()) return add(base::Cat("TensorFlow's libraries: ", *runtime));
-  report->errors.push_back(Words(runtime.status()));
+  if (runtime.ok()) {
+    add(base::Cat("TensorFlow's libraries: ", *runtime));
+  } else {
+    report->errors.push_back(Words(runtime.status()));
+  }
+}
+
+// Only asked for where TensorFlow Lite models are wanted; other models are served without it.
+void GatherLiteRt(const config::ServerOptions& options, const config::Platforms& platforms,
+                  Report* report) {
+  const bool wanted = std::ranges::any_of(
+      platforms, [](const auto& platform) { return platform.second.prefer_tflite; });
+  if (!wanted) return;
+  const auto found =
+      engine::Find(engine::LiteRtPackage(),
+                   engine::PlacesOf(engine::LiteRtPackage(), options.litert_library_dir));
+  if (found.ok()) {
+    report->process.push_back(base::Cat("LiteRT's library: ", *found));
+  } else {
+    report->warnings.push_back(Words(found.status()));
+  }
 }
 
 std::string ListOf(const std::vector<int64_t>& numbers) {
@@ -171,6 +191,7 @@ void GatherVersions(const models::ModelConfig& model, const std::map<std::string
   query.base_path = model.base_path;
   query.policy = model.policy;
   query.also = labelled;
+  query.tflite = model.worker.prefer_tflite;
   const auto listing = source.List(query);
   if (!listing.ok()) {
     report->errors.push_back(base::Cat(where, ": ", Words(listing.status())));
@@ -271,6 +292,7 @@ Report Gather(config::Style style, const config::CommandLine& line) {
   const auto platforms = config::LoadPlatforms(options, &warnings);
   if (note(platforms.status())) {
     GatherPlatforms(*platforms, &report);
+    GatherLiteRt(options, *platforms, &report);
     const bool named = !options.model_base_path.empty() || !options.model_config_file.empty();
     const auto entries = named ? config::LoadModels(options, *platforms, &warnings)
                                : std::vector<config::ModelEntry>();

@@ -87,6 +87,12 @@ supervisor::Setup MakeSetup(Style style, const ServerOptions& options,
         base::Cat("--tensorflow_library_dir=", options.tensorflow_library_dir));
   }
   setup.zygote.environment = std::move(environment);
+  setup.litert_zygote = setup.zygote;
+  setup.litert_zygote.arguments = {"tensord-worker", "--zygote", "--litert"};
+  if (!options.litert_library_dir.empty()) {
+    setup.litert_zygote.arguments.push_back(
+        base::Cat("--litert_library_dir=", options.litert_library_dir));
+  }
   return setup;
 }
 

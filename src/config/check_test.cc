@@ -61,13 +61,13 @@ TEST(CheckOptions, RefusesInTheOriginalsOrderAndWords) {
 }
 
 TEST(CheckOptions, RefusesWhatWouldChangeSafetyOrAnswers) {
-  for (const char* argument : {"--use_alts_credentials", "--prefer_tflite_model"}) {
+  for (const char* argument : {"--use_alts_credentials"}) {
     const Outcome outcome = Check({argument});
     EXPECT_EQ(outcome.status.code(), absl::StatusCode::kInvalidArgument) << argument;
     EXPECT_THAT(std::string(base::Message(outcome.status)), HasSubstr(" is refused: ")) << argument;
   }
   // The default, spelled out, changes nothing.
-  EXPECT_TRUE(Check({"--prefer_tflite_model=false", "--ssl_config_file="}).status.ok());
+  EXPECT_TRUE(Check({"--use_alts_credentials=false", "--ssl_config_file="}).status.ok());
 }
 
 TEST(CheckOptions, RefusesValuesOutOfRange) {

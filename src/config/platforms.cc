@@ -3,6 +3,8 @@
 
 #include "config/platforms.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_split.h"
 #include "base/limits.h"
 #include "base/status_macros.h"
@@ -100,6 +102,8 @@ absl::StatusOr<Platforms> PlatformsOfFlags(const ServerOptions& options, Warning
   settings.warm_up = options.enable_model_warmup;
   settings.warm_up_repeats = options.num_request_iterations_for_warmup;
   settings.bfloat16 = IsBfloat16("--mixed_precision", options.mixed_precision, warnings);
+  settings.prefer_tflite = options.prefer_tflite_model;
+  settings.tflite_interpreters = std::max(0, options.num_tflite_pools);
   return Platforms{{"tensorflow", std::move(settings)}};
 }
 
@@ -112,12 +116,6 @@ absl::Status CheckBundle(std::string_view where, const tfs::SessionBundleConfig&
   const auto warn = [&](bool set, std::string_view field, std::string_view why) {
     if (set) Warn(warnings, base::Cat(where, ": ", field, " has no effect: ", why));
   };
-  if (bundle.prefer_tflite_model()) {
-    return absl::InvalidArgumentError(
-        base::Cat(where,
-                  ": prefer_tflite_model: TensorFlow Lite models are not supported yet; export a "
-                  "SavedModel"));
-  }
   if (!bundle.experimental_fixed_input_tensors().empty()) {
     return absl::InvalidArgumentError(
         base::Cat(where,
@@ -137,6 +135,8 @@ absl::Status CheckBundle(std::string_view where, const tfs::SessionBundleConfig&
   warn(bundle.experimental_transient_ram_bytes_during_load() > 0,
        "experimental_transient_ram_bytes_during_load",
        "what a version needs is estimated from its files");
+  warn(bundle.num_tflite_interpreters_per_pool() > 1, "num_tflite_interpreters_per_pool",
+       "requests share runs only where batching is on");
   warn(bundle.enable_per_model_batching_params() && !bundle.has_batching_parameters(),
        "enable_per_model_batching_params", "there are no batching_parameters");
   return absl::OkStatus();
@@ -166,6 +166,8 @@ absl::StatusOr<PlatformSettings> SettingsOfBundle(std::string_view where,
   settings.warm_up_repeats = bundle.model_warmup_options().num_request_iterations().value();
   settings.bfloat16 = IsBfloat16(where, bundle.mixed_precision(), warnings);
   settings.session_metadata = bundle.enable_session_metadata();
+  settings.prefer_tflite = bundle.prefer_tflite_model();
+  settings.tflite_interpreters = std::max(0, bundle.num_tflite_pools());
   return settings;
 }
 
@@ -200,7 +202,9 @@ void WarnAboutIgnoredFlags(const ServerOptions& options, Warnings* warnings) {
                                          "saved_model_tags",
                                          "enable_model_warmup",
                                          "num_request_iterations_for_warmup",
-                                         "mixed_precision"};
+                                         "mixed_precision",
+                                         "prefer_tflite_model",
+                                         "num_tflite_pools"};
   for (const std::string_view flag : kFlags) {
     if (IsDefault(*FindOption(flag), options)) continue;
     Warn(warnings, base::Cat("--", flag, " has no effect: --platform_config_file replaces it"));

@@ -53,6 +53,8 @@ struct PlatformSettings {
   int warm_up_repeats = 0;        // Of each; 0: once.
   bool bfloat16 = false;          // oneDNN may compute in bfloat16.
   bool session_metadata = false;  // Profiles name model and version.
+  bool prefer_tflite = false;     // Of a version that has both forms, serve model.tflite.
+  int tflite_interpreters = 0;    // Of such a version; 0: chosen.
 
   bool operator==(const PlatformSettings&) const = default;
 };

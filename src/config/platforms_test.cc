@@ -144,6 +144,9 @@ TEST(LoadPlatforms, MakesOnePlatformOfTheFlags) {
                                         .warm_up_repeats = 3,
                                         .bfloat16 = true}));
   EXPECT_EQ(OfFlags({.enable_batching = true}).batching, BatchingParameters());
+  const PlatformSettings lite = OfFlags({.prefer_tflite_model = true, .num_tflite_pools = 3});
+  EXPECT_TRUE(lite.prefer_tflite);
+  EXPECT_EQ(lite.tflite_interpreters, 3);
   EXPECT_THAT(OfFlags({.saved_model_tags = ""}).saved_model_tags, ElementsAre("serve"));
 }
 
@@ -290,8 +293,6 @@ TEST(LoadPlatforms, RefusesAPlatformFileThatItCannotFollow) {
                            "'type.googleapis.com/x.Y' } } }")
                         .status()),
               HasSubstr("not a [type.googleapis.com/x.Y]"));
-  EXPECT_THAT(Words(OfFile(Bundle("a", "prefer_tflite_model: true")).status()),
-              HasSubstr("TensorFlow Lite models are not supported yet"));
   EXPECT_THAT(Words(OfFile(Bundle("a", "experimental_fixed_input_tensors { name: 'x' }")).status()),
               HasSubstr("experimental_fixed_input_tensors"));
   EXPECT_THAT(

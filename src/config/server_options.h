@@ -83,7 +83,8 @@ struct ServerOptions {
   std::string thread_pool_factory_config_file{};
   bool skip_initialize_tpu = false;
   std::string
-      tensorflow_library_dir{};  // Empty: found as design says (environment, site-packages).
+      tensorflow_library_dir{};      // Empty: found as design says (environment, site-packages).
+  std::string litert_library_dir{};  // Likewise, for TensorFlow Lite models.
 
   // Metrics and logs.
   std::string monitoring_config_file{};

@@ -26,6 +26,7 @@ struct LoadOptions {
   std::string session_config;             // A serialized tensorflow.ConfigProto.
   std::vector<std::string> op_libraries;  // Absolute paths, loaded in order before the model.
   bool runs_in_caller = true;  // A run stays in its thread instead of the runtime's pool.
+  int runs_at_once = 1;        // That will be asked for at the most.
 };
 
 struct OutputInfo {

@@ -153,7 +153,7 @@ void Fleet::Adopt(uint64_t incarnation, Member member, Made made) {
           loop::PostOrDie(control_, [this, incarnation] { Kill(incarnation); });
         });
   });
-  Zygote(key.runtime, onednn).Fork(incarnation, std::move(made.ends));
+  Zygote(key, onednn).Fork(incarnation, std::move(made.ends));
 }
 
 void Fleet::Stop(const WorkerKey& key) {
@@ -164,17 +164,19 @@ void Fleet::Stop(const WorkerKey& key) {
   Cell::Tell(member.cell, [](WorkerHandle& handle) { handle.Stop(); });
 }
 
-ZygoteClient& Fleet::Zygote(uint32_t runtime, channel::OneDnn onednn) {
-  std::unique_ptr<ZygoteClient>& zygote = zygotes_[runtime];
+ZygoteClient& Fleet::Zygote(const WorkerKey& key, channel::OneDnn onednn) {
+  std::unique_ptr<ZygoteClient>& zygote = zygotes_[key.runtime];
   if (zygote == nullptr) {
     zygote = std::make_unique<ZygoteClient>(
         control_,
         ZygoteClient::Callbacks{
             .start =
-                [this, runtime, onednn] {
+                [this, runtime = key.runtime, kind = key.kind, onednn] {
                   channel::ControlRecord record;
                   record.kind = channel::ControlKind::kStartZygote;
                   record.runtime = runtime;
+                  record.engine = kind == WorkerKind::kLiteRt ? channel::EngineKind::kLiteRt
+                                                              : channel::EngineKind::kTensorFlow;
                   record.onednn = onednn;
                   supervisor_->Send(record);
                 },

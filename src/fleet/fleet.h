@@ -73,7 +73,7 @@ class Fleet {
   struct Made;
   absl::StatusOr<Made> MakeWorker(const LaunchSpec& spec, uint64_t incarnation);
   void Adopt(uint64_t incarnation, Member member, Made made);
-  ZygoteClient& Zygote(uint32_t runtime, channel::OneDnn onednn);
+  ZygoteClient& Zygote(const WorkerKey& key, channel::OneDnn onednn);
   void OnForked(uint64_t incarnation, int pid);
   void OnForkFailed(uint64_t incarnation, const absl::Status& status);
   void OnForkLost(uint64_t incarnation);

@@ -12,7 +12,10 @@
 namespace tensord::fleet {
 
 // What runs a model: one entry for each engine.
-enum class WorkerKind : uint8_t { kTensorFlow };
+enum class WorkerKind : uint8_t { kTensorFlow, kLiteRt };
+
+// The runtime environment of all workers of that kind: one zygote, whatever their models' settings.
+inline constexpr uint32_t kLiteRtRuntime = 3;
 
 // Names one worker of the server. At any moment at most one process has a key; after a death the
 // same key is started again.
@@ -31,6 +34,7 @@ struct WorkerKey {
 // "half/3#0", for logs and errors. Kind and runtime show only when they are not the default.
 inline std::string ToString(const WorkerKey& key) {
   std::string text = base::Cat(key.model, "/", key.version, "#", key.replica);
+  if (key.kind == WorkerKind::kLiteRt) return text + "@litert";
   if (key.runtime != 0) text += base::Cat("@", key.runtime);
   return text;
 }

@@ -35,7 +35,8 @@ struct WorkerSettings {
   std::vector<int> warm_up_rows;  // Batch sizes of synthetic warm-up runs; empty: the worker picks.
   int warm_up_repeats = 0;        // Times each recorded request is played.
   uint64_t worker_memory_bytes_max = 0;  // A worker estimated larger is refused.
-  uint32_t runtime = 0;  // Number of the runtime environment (oneDNN on or off, XLA flags).
+  uint32_t runtime = 0;        // Number of the runtime environment (oneDNN on or off, XLA flags).
+  bool prefer_tflite = false;  // Of a version that has both forms, serve model.tflite.
 
   bool operator==(const WorkerSettings&) const = default;
 };
@@ -63,6 +64,7 @@ struct VersionFiles {
   uint64_t memory_estimate_bytes =
       0;                       // What the ledger holds for each worker until it is measured.
   uint64_t warm_up_bytes = 0;  // Of recorded requests; 0: there are none.
+  bool tflite = false;         // Its model.tflite is to be served, not its SavedModel.
 };
 
 // The same for all models.

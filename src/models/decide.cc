@@ -322,11 +322,12 @@ class Planner {
       ++first_loads_;
       aside_ = std::min(aside_, now_ + limits::kLoadStandsAside);
     }
+    const bool lite = record.files.tflite;
     fleet::WorkerKey key{.model = *need.model,
                          .version = record.number,
                          .replica = FreeReplica(*need.model, record.number),
-                         .kind = fleet::WorkerKind::kTensorFlow,
-                         .runtime = record.config.worker.runtime};
+                         .kind = lite ? fleet::WorkerKind::kLiteRt : fleet::WorkerKind::kTensorFlow,
+                         .runtime = lite ? fleet::kLiteRtRuntime : record.config.worker.runtime};
     taken_.insert(key);
     decision_.actions.emplace_back(
         Start{.key = std::move(key), .generation = record.files.generation});

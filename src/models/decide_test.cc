@@ -20,9 +20,9 @@ constexpr uint64_t kFileBytes = 100 << 20;
 
 // A story in words: each step is what happens and what Decide then asks for.
 //   config m [latest N | all | specific N...] [replicas N] [path P] [executors N]   a model's
-//   config remove m         disk m 3 2! 1*   (! incomplete, * other files than before) loaded m/2#0
-//   stateful m/2#0   failed m/2#0 CODE    died m/2#0    stopped m/2#0 wait SECONDS     memory
-//   WORKERS   (what the server may hold)
+//   config remove m         disk m 3 2! 1* 4~   (! incomplete, * other files than before, ~ a
+//   model.tflite) loaded m/2#0 stateful m/2#0   failed m/2#0 CODE    died m/2#0    stopped m/2#0
+//   wait SECONDS     memory WORKERS   (what the server may hold)
 class Story {
  public:
   std::string Tell(const std::string& line) {
@@ -90,6 +90,7 @@ class Story {
       FoundVersion found{.number = std::stoll(word), .complete = true, .bytes = kFileBytes};
       found.directory = base::Cat("/models/", name, "/", found.number);
       found.complete = word.back() != '!';
+      found.tflite = word.back() == '~';
       if (word.back() == '*') ++contents_[base::Cat(name, found.number)];
       found.fingerprint = 1 + contents_[base::Cat(name, found.number)];
       listing.versions.push_back(found);
@@ -218,6 +219,11 @@ const std::vector<Row> kSwitching = {
       {"failed m/2#0 DATA_LOSS", "begin m/1, start m/1#0"},
       {"loaded m/1#0", ""}},
      "2 END, 1 AVAILABLE"},
+    {"AVersionThatIsTensorFlowLiteGetsAWorkerOfThatKind",
+     {{"config m", ""},
+      {"disk m 1", "begin m/1, start m/1#0"},
+      {"loaded m/1#0", ""},
+      {"disk m 2~ 1", "begin m/2, start m/2#0@litert"}}},
     {"AStormOfVersionsIsCoalesced",
      {{"config m", ""},
       {"disk m 1", "begin m/1, start m/1#0"},

@@ -190,7 +190,7 @@ bool LocalSource::Unchanged(const PathState& state, const SourceQuery& query,
 FoundVersion LocalSource::Examine(int directory, const std::string& base_path,
                                   const std::string& name, int64_t number, const SourceQuery& query,
                                   std::map<std::string, Known>* before, PathState* state) {
-  FilesSeen files = LookAt(directory, name);
+  FilesSeen files = LookAt(directory, name, query.tflite);
   const auto at = before->find(name);
   const bool first_look = at == before->end();
   Known known{.files = files, .since = options_.clock->Now()};
@@ -203,7 +203,8 @@ FoundVersion LocalSource::Examine(int directory, const std::string& base_path,
                      .reason = known.files.missing,
                      .bytes = files.bytes,
                      .fingerprint = files.fingerprint,
-                     .warm_up_bytes = files.warm_up_bytes};
+                     .warm_up_bytes = files.warm_up_bytes,
+                     .tflite = files.tflite};
   if (known.complete) found.reason.clear();
   if (!known.complete && found.reason.empty()) {
     found.reason = files.doubt.empty() ? "its files may still be coming" : files.doubt;

@@ -170,6 +170,24 @@ TEST_F(LocalSourceTest, SaysWhatIsMissing) {
   EXPECT_EQ(Text(), "1");
 }
 
+TEST_F(LocalSourceTest, AModelTfliteIsAllThatAVersionNeedsWhereItIsPreferred) {
+  WriteFile(dir_ / "1/model.tflite", "....TFL3....");
+  EXPECT_EQ(Text(), "1 (there is no saved_model.pb)");
+  WriteVersion(dir_ / "2");
+  WriteFile(dir_ / "2/model.tflite", "....TFL3....");
+  WriteVersion(dir_ / "3");
+  const auto lite = [this](size_t i) { return List().versions[i].tflite; };
+  EXPECT_FALSE(lite(1));
+  query_.tflite = true;
+  clock_.now += absl::Seconds(1);
+  EXPECT_EQ(Text(), "3, 2, 1");
+  EXPECT_FALSE(lite(0));
+  EXPECT_TRUE(lite(1));
+  EXPECT_TRUE(lite(2));
+  fs::create_directories(dir_ / "4/model.tflite");
+  EXPECT_THAT(Text(), HasSubstr("4 (model.tflite is not a regular file)"));
+}
+
 TEST_F(LocalSourceTest, APauseIsNotTheEnd) {
   age_ = absl::ZeroDuration();
   WriteFile(dir_ / "1/saved_model.pb", MakeGraph("a graph with a VarHandleOp"));

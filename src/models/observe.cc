@@ -78,7 +78,8 @@ VersionFiles FilesOf(const FoundVersion& found, uint64_t generation) {
           .generation = generation,
           .bytes = found.bytes,
           .memory_estimate_bytes = Ledger::Estimate(found.bytes),
-          .warm_up_bytes = found.warm_up_bytes};
+          .warm_up_bytes = found.warm_up_bytes,
+          .tflite = found.tflite};
 }
 
 // Takes the worker out; true when it was to stop anyway.

@@ -24,6 +24,7 @@ struct FoundVersion {
   uint64_t bytes = 0;          // Sum of the file sizes.
   uint64_t fingerprint = 0;    // Of names, sizes and times: other files, other number; never 0.
   uint64_t warm_up_bytes = 0;  // Of assets.extra/tf_serving_warmup_requests; 0: there is none.
+  bool tflite = false;         // There is a model.tflite, and it was asked for.
 
   bool operator==(const FoundVersion&) const = default;
 };
@@ -44,6 +45,7 @@ struct SourceQuery {
   std::set<int64_t> also;         // Examine these too (labels).
   std::set<std::string> renamed;  // Names that were seen to be renamed into place since last time.
   bool closely = false;  // Examine again what was complete: a failed version may have been mended.
+  bool tflite = false;  // A model.tflite is as good as a SavedModel, and better than one beside it.
 
   bool operator==(const SourceQuery&) const = default;
 };

@@ -60,6 +60,7 @@ SourceQuery QueryOf(const ModelConfig& config, const ObservedModel& observed) {
   SourceQuery query;
   query.base_path = config.base_path;
   query.policy = config.policy;
+  query.tflite = config.worker.prefer_tflite;
   for (const auto& [label, number] : config.labels) query.also.insert(number);
   query.closely = std::ranges::any_of(observed.versions, [](const VersionRecord& record) {
     return record.state == State::kEnd && record.failure != Failure::kNone;

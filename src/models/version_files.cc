@@ -177,7 +177,11 @@ class Judge {
   Judge(int at, const std::map<std::string, File>& files, FilesSeen* seen)
       : at_(at), files_(files), seen_(seen) {}
 
-  void All() {
+  void All(bool prefer_tflite) {
+    const File* warm_up = Named("assets.extra/tf_serving_warmup_requests");
+    if (warm_up != nullptr && warm_up->regular) seen_->warm_up_bytes = warm_up->bytes;
+    const File* lite = prefer_tflite ? Named("model.tflite") : nullptr;
+    if (lite != nullptr) return TfLite(*lite);
     const File* text = Named("saved_model.pbtxt");
     const File* binary = Named("saved_model.pb");
     if (binary == nullptr && text == nullptr) {
@@ -189,8 +193,6 @@ class Judge {
       seen_->missing = "saved_model.pb is not a regular file";
       return;
     }
-    const File* warm_up = Named("assets.extra/tf_serving_warmup_requests");
-    if (warm_up != nullptr && warm_up->regular) seen_->warm_up_bytes = warm_up->bytes;
     const bool variables = Variables();
     if (!seen_->missing.empty() || binary == nullptr) return;
     const base::UniqueFd file = OpenFile(at_, "saved_model.pb");
@@ -199,6 +201,17 @@ class Judge {
       seen_->doubt = base::Cat("saved_model.pb ends in the middle (", binary->bytes, " bytes)");
     } else if (!variables && MentionsVariables(file.get(), binary->bytes)) {
       seen_->doubt = "the graph has variables, but there is no variables/variables.index";
+    }
+  }
+
+  // A FlatBuffer tells nowhere how long it is: that it is whole shows when nothing comes any more.
+  void TfLite(const File& file) {
+    constexpr uint64_t kLeast = 8;  // Where its identifier ends.
+    seen_->tflite = true;
+    if (!file.regular) {
+      seen_->missing = "model.tflite is not a regular file";
+    } else if (file.bytes < kLeast) {
+      seen_->doubt = base::Cat("model.tflite has only ", file.bytes, " bytes");
     }
   }
 
@@ -261,7 +274,7 @@ class Judge {
 
 }  // namespace
 
-FilesSeen LookAt(int base, const std::string& name) {
+FilesSeen LookAt(int base, const std::string& name, bool prefer_tflite) {
   FilesSeen seen;
   Walk walk;
   struct stat found {};
@@ -274,7 +287,7 @@ FilesSeen LookAt(int base, const std::string& name) {
       openat(base, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
   if (directory.valid()) {
     walk.Directory(directory.get(), "", 0);
-    Judge(directory.get(), walk.files(), &seen).All();
+    Judge(directory.get(), walk.files(), &seen).All(prefer_tflite);
   } else if (errno == ENOENT) {
     seen.missing = "it went away while it was looked at";
   }

@@ -70,6 +70,7 @@ models::WorkerSettings PlanWorker(const config::ModelSettings& settings,
   worker.warm_up_repeats = platform.warm_up_repeats;
   worker.worker_memory_bytes_max = settings.memory_limit_bytes.value_or(0);
   worker.runtime = RuntimeOf(settings, platform);
+  worker.prefer_tflite = platform.prefer_tflite;
   return worker;
 }
 
@@ -97,6 +98,12 @@ uint64_t NarrowBytesMax(const Machine& machine, const models::ModelConfig& confi
   return std::min({machine.memory_bytes / kNarrowMemoryShare,
                    settings.memory_limit_bytes.value_or(kOfAll) / 3,
                    settings.model_memory_limit_bytes.value_or(kOfAll) / replicas / 3});
+}
+
+// `pools`: as the operator asked for with the original's option for TensorFlow Lite models.
+uint32_t Executors(int pools, const models::ModelConfig& config, const Machine& machine) {
+  if (config.worker.executors > 0) return static_cast<uint32_t>(config.worker.executors);
+  return static_cast<uint32_t>(pools > 0 ? pools : ShareOfCpus(machine, config));
 }
 
 }  // namespace
@@ -206,12 +213,14 @@ channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionF
   load.directory = files.directory;
   load.tags = platform.saved_model_tags;
   load.session_config = std::move(session.config);
-  load.op_libraries = absl::StrSplit(options.op_library, ',', absl::SkipEmpty());
-  for (const std::string& library : settings.op_libraries) load.op_libraries.push_back(library);
-  load.executors = static_cast<uint32_t>(
-      config.worker.executors > 0 ? config.worker.executors : ShareOfCpus(machine, config));
+  const bool lite = key.kind == fleet::WorkerKind::kLiteRt;
+  if (!lite) {
+    load.op_libraries = absl::StrSplit(options.op_library, ',', absl::SkipEmpty());
+    for (const std::string& library : settings.op_libraries) load.op_libraries.push_back(library);
+  }
+  load.executors = Executors(lite ? platform.tflite_interpreters : 0, config, machine);
   load.runs_in_caller = settings.runs_in_caller.value_or(session.runs_in_caller);
-  if (load.executors > 1 && load.runs_in_caller && config.worker.warm_up) {
+  if (load.executors > 1 && load.runs_in_caller && config.worker.warm_up && !lite) {
     load.narrow_session_config = std::move(session.narrow);
     load.narrow_bytes_max = NarrowBytesMax(machine, config, settings);
   }

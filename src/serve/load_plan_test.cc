@@ -93,6 +93,21 @@ TEST(PlanLoad, CarriesThePlatformsTags) {
   EXPECT_TRUE(load.read_batching_parameters);
 }
 
+TEST(PlanLoad, ATensorFlowLiteModelGetsTheInterpretersThatWereAskedForAndNothingOfTensorFlows) {
+  config::ServerOptions options;
+  options.op_library = "/ops.so";
+  const auto load = [&options](fleet::WorkerKind kind, int interpreters) {
+    return PlanLoad({.model = "m", .version = 7, .kind = kind}, {}, {}, {},
+                    {.tflite_interpreters = interpreters}, options, kMachine, {}, 0);
+  };
+  EXPECT_EQ(load(fleet::WorkerKind::kLiteRt, 0).executors, 3u);
+  EXPECT_EQ(load(fleet::WorkerKind::kLiteRt, 8).executors, 8u);
+  EXPECT_EQ(load(fleet::WorkerKind::kTensorFlow, 8).executors, 3u);
+  EXPECT_TRUE(load(fleet::WorkerKind::kLiteRt, 0).op_libraries.empty());
+  EXPECT_TRUE(load(fleet::WorkerKind::kLiteRt, 0).narrow_session_config.empty());
+  EXPECT_THAT(load(fleet::WorkerKind::kTensorFlow, 0).op_libraries, ElementsAre("/ops.so"));
+}
+
 TEST(PlanLoad, ReplicasShareTheCpus) {
   const auto executors = [](int cpus, int replicas, int set = 0) {
     models::ModelConfig config;

@@ -156,7 +156,7 @@ void Supervision::Handle(const FrontAsks& event, absl::Time now) {
   HeardFromFront(now);
   switch (record.kind) {
     case ControlKind::kStartZygote:
-      Do(StartZygote{record.runtime, record.onednn});
+      Do(StartZygote{record.runtime, record.onednn, record.engine});
       return;
     case ControlKind::kKillWorker:
       if (record.pid > 1 && record.pid != front_ && !zygotes_.contains(record.pid)) {

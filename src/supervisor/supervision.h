@@ -80,6 +80,7 @@ struct StartFront {
 struct StartZygote {
   uint32_t runtime = 0;
   channel::OneDnn onednn = channel::OneDnn::kAuto;
+  channel::EngineKind engine = channel::EngineKind::kTensorFlow;
   bool operator==(const StartZygote&) const = default;
 };
 // SIGKILL, if it is a child of ours.

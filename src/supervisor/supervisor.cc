@@ -239,7 +239,8 @@ void Supervisor::Act(const StartZygote& action) {
   auto pair = PacketSocket::Pair();
   absl::StatusOr<pid_t> pid = 0;
   if (pair.ok()) {
-    Program program = setup_.zygote;
+    const bool lite = action.engine == channel::EngineKind::kLiteRt;
+    Program program = lite ? setup_.litert_zygote : setup_.zygote;
     program.environment = ZygoteEnvironment(std::move(program.environment), action.onednn);
     pid = Start(program, pair->second.fd(), {});
   }

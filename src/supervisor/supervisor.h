@@ -18,6 +18,7 @@ struct Setup {
   Program front;
   std::vector<int> front_descriptors;  // The listening sockets.
   Program zygote;                      // Its environment is completed for each runtime.
+  Program litert_zygote;               // Of TensorFlow Lite models; likewise.
   absl::Duration drain;                // Lame duck and drain time together.
   std::vector<std::string> ready;      // Log lines for the moment when the front is ready.
   std::string notify_socket;           // $NOTIFY_SOCKET of a service manager; empty: none.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kLinksMax = 1024;  // A rule of the kernel each; shards of variables are some tens.
 constexpr std::string_view kFiles[] = {"saved_model.pb", "saved_model.pbtxt", "fingerprint.pb",
-                                       "saved_model_config.pb"};
+                                       "saved_model_config.pb", "model.tflite"};
 constexpr std::string_view kFolders[] = {"variables", "assets", "assets.extra"};
 
 class Finder {

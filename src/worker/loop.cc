@@ -52,6 +52,10 @@ uint64_t Microseconds(absl::Duration duration) {
   return static_cast<uint64_t>(absl::ToInt64Microseconds(duration));
 }
 
+int ExecutorsOf(const channel::LoadRecord& record) {
+  return static_cast<int>(std::clamp(record.executors, 1u, limits::kExecutorsMax));
+}
+
 void Complain(const absl::Status& status) {
   std::fprintf(stderr, "tensord-worker: %s\n", std::string(base::Message(status)).c_str());
 }
@@ -100,7 +104,7 @@ void Loop::LoadAndExecute(const channel::LoadRecord& record) {
     if (!Send(channel::LoadFailedRecord{status}).ok()) Complain(status);
     return Finish(ExitCode::kLoadFailed);
   }
-  const auto count = static_cast<int>(std::clamp(record.executors, 1u, limits::kExecutorsMax));
+  const int count = ExecutorsOf(record);
   executors_left_ = count;
   // With two widths this thread has made runs of both, which an executor must not (wide_thread.h).
   for (int i = two_widths_ ? 0 : 1; i < count; ++i) {
@@ -125,7 +129,8 @@ absl::Status Loop::Load(const channel::LoadRecord& record) {
                                           .tags = record.tags,
                                           .session_config = record.session_config,
                                           .op_libraries = record.op_libraries,
-                                          .runs_in_caller = record.runs_in_caller}));
+                                          .runs_in_caller = record.runs_in_caller,
+                                          .runs_at_once = ExecutorsOf(record)}));
   runner_ = std::make_unique<Runner>(model_.get(), first_segments_);
   model_->Describe(&info);
   const absl::Time loaded = clock_.Now();
@@ -211,16 +216,11 @@ void Loop::Finish(ExitCode code) {
 absl::Status Loop::Handle(channel::Packet packet) {
   ASSIGN_OR_RETURN(const channel::ToWorker record,
                    channel::DecodeToWorker(packet.bytes, incarnation_));
-  OwnSegments own;
   if (const auto* runs = std::get_if<channel::RunRecord>(&record)) {
-    const channel::Run& first = runs->runs.front();
-    RETURN_IF_ERROR(
-        MapOwn(first.own_request_segment, Access::kRead, &packet.descriptors, &own.request));
-    RETURN_IF_ERROR(
-        MapOwn(first.own_response_segment, Access::kReadWrite, &packet.descriptors, &own.response));
-    return HandleRuns(*runs, std::move(own));
+    return HandleRuns(*runs, &packet.descriptors);
   }
   if (const auto* collect = std::get_if<channel::CollectRecord>(&record)) {
+    OwnSegments own;
     RETURN_IF_ERROR(MapOwn(collect->response_bytes > 0, Access::kReadWrite, &packet.descriptors,
                            &own.response));
     std::optional<channel::Completion> completion = runner_->Collect(*collect, own.response.get());
@@ -249,7 +249,14 @@ absl::Status Loop::TakeSegments(Descriptors* descriptors) {
   return Send(channel::SegmentsTakenRecord{});
 }
 
-absl::Status Loop::HandleRuns(const channel::RunRecord& record, OwnSegments own) {
+// Not inlined: GCC 12 takes other alternatives of the record's variant for uninitialized runs.
+[[gnu::noinline]] absl::Status Loop::HandleRuns(const channel::RunRecord& record,
+                                                Descriptors* descriptors) {
+  OwnSegments own;
+  const channel::Run& first = record.runs.front();
+  RETURN_IF_ERROR(MapOwn(first.own_request_segment, Access::kRead, descriptors, &own.request));
+  RETURN_IF_ERROR(
+      MapOwn(first.own_response_segment, Access::kReadWrite, descriptors, &own.response));
   CompletionBatch batch;
   for (size_t i = 0; i < record.runs.size(); ++i) {
     const channel::Run& run = record.runs[i];

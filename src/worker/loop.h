@@ -65,7 +65,7 @@ class Loop {
 
   absl::Status Handle(channel::Packet packet);
   absl::Status TakeSegments(Descriptors* descriptors);
-  absl::Status HandleRuns(const channel::RunRecord& record, OwnSegments own);
+  absl::Status HandleRuns(const channel::RunRecord& record, Descriptors* descriptors);
   channel::Completion MakeRun(const channel::Run& run, OwnSegments* own);
   absl::Status Send(const channel::ToFront& record) const;
 

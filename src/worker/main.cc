@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,10 +17,14 @@
 #include "base/unique_fd.h"
 #include "channel/control.h"
 #include "channel/packet_socket.h"
+#include "engine/litert/load.h"
+#include "engine/litert/runtime.h"
 #include "engine/tensorflow/find_runtime.h"
+#include "engine/tensorflow/load.h"
 #include "engine/tensorflow/op_list.h"
 #include "engine/tensorflow/runtime.h"
 #include "worker/environment.h"
+#include "worker/process.h"
 #include "worker/zygote.h"
 
 namespace tensord::worker {
@@ -28,6 +33,7 @@ namespace {
 constexpr char kUsage[] =
     "Usage: tensord-worker --zygote | --selftest | --list_ops | --version\n"
     "                      [--tensorflow_library_dir=DIR] [--global_symbols] [--op_library=FILE]\n"
+    "                      [--litert [--litert_library_dir=DIR]]\n"
     "Started by the tensord server; not for use by hand, except:\n"
     "  --selftest  finds and opens the TensorFlow runtime, and says what it found\n"
     "  --list_ops  prints the name of every op that the runtime and --op_library know\n"
@@ -36,6 +42,8 @@ constexpr char kUsage[] =
 struct Options {
   enum class Mode { kNone, kZygote, kSelfTest, kListOps, kVersion } mode = Mode::kNone;
   std::string library_directory;
+  bool litert = false;  // Workers run TensorFlow Lite models.
+  std::string litert_directory;
   std::vector<std::string> op_libraries;
   engine::SymbolScope scope = engine::SymbolScope::kLocal;
   std::string unknown;
@@ -44,6 +52,7 @@ struct Options {
 Options ParseOptions(int argc, char** argv) {
   constexpr std::string_view kDirectory = "--tensorflow_library_dir=";
   constexpr std::string_view kOpLibrary = "--op_library=";
+  constexpr std::string_view kLiteRtDirectory = "--litert_library_dir=";
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
@@ -57,6 +66,10 @@ Options ParseOptions(int argc, char** argv) {
       options.mode = Options::Mode::kVersion;
     } else if (argument == "--global_symbols") {
       options.scope = engine::SymbolScope::kGlobal;
+    } else if (argument == "--litert") {
+      options.litert = true;
+    } else if (argument.starts_with(kLiteRtDirectory)) {
+      options.litert_directory = argument.substr(kLiteRtDirectory.size());
     } else if (argument.starts_with(kDirectory)) {
       options.library_directory = argument.substr(kDirectory.size());
     } else if (argument.starts_with(kOpLibrary)) {
@@ -100,6 +113,32 @@ absl::StatusOr<engine::Runtime> OpenRuntime(const Options& options) {
   return engine::Runtime::Open(*directory, options.scope);
 }
 
+// The library of TensorFlow Lite models, opened when it is first there: each fork looks for it
+// anew until then, so that who installs it need not restart the server.
+class LiteRtOfZygote {
+ public:
+  explicit LiteRtOfZygote(std::string directory)
+      : places_(engine::PlacesOf(engine::LiteRtPackage(), std::move(directory))) {}
+
+  Equipment Get() {
+    if (!runtime_.ok()) runtime_ = Open();
+    using Opened = absl::StatusOr<const engine::LiteRtRuntime*>;
+    const Opened opened = runtime_.ok() ? Opened(&*runtime_) : Opened(runtime_.status());
+    return {.directory = runtime_.ok() ? runtime_->directory() : "",
+            .make_engine = [opened] { return std::make_unique<engine::LiteRtEngine>(opened); }};
+  }
+
+ private:
+  absl::StatusOr<engine::LiteRtRuntime> Open() const {
+    const absl::StatusOr<std::string> directory = engine::Find(engine::LiteRtPackage(), places_);
+    if (!directory.ok()) return directory.status();
+    return engine::LiteRtRuntime::Open(*directory);
+  }
+
+  const engine::RuntimePlaces places_;
+  absl::StatusOr<engine::LiteRtRuntime> runtime_ = absl::NotFoundError("not looked for yet");
+};
+
 int RunZygote(const Options& options) {
   const pid_t supervisor = getppid();
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -114,10 +153,20 @@ int RunZygote(const Options& options) {
     dup2(null, STDIN_FILENO);
     close(null);
   }
+  const channel::PacketSocket front{base::UniqueFd(channel::kZygoteSocketFd)};
+  if (options.litert) {
+    LiteRtOfZygote litert(options.litert_directory);
+    DropForeignVariables();
+    return ServeForks(
+        front, [&litert] { return litert.Get(); }, supervisor);
+  }
   absl::StatusOr<engine::Runtime> runtime = OpenRuntime(options);
   if (!runtime.ok()) return Fail(runtime.status());
-  const channel::PacketSocket front{base::UniqueFd(channel::kZygoteSocketFd)};
-  return ServeForks(front, *runtime, supervisor);
+  const Equipment equipment{.directory = runtime->directory(), .make_engine = [&runtime] {
+                              return std::make_unique<engine::TensorFlowEngine>(&*runtime);
+                            }};
+  return ServeForks(
+      front, [&equipment] { return equipment; }, supervisor);
 }
 
 int SelfTest(const Options& options) {

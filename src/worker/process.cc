@@ -17,7 +17,6 @@
 #include "base/text.h"
 #include "channel/packet_socket.h"
 #include "channel/segment.h"
-#include "engine/tensorflow/load.h"
 #include "worker/last_words.h"
 #include "worker/loop.h"
 #include "worker/sandbox.h"
@@ -70,7 +69,7 @@ void OfferForMemory() {
 
 }  // namespace
 
-void RunWorkerProcess(const engine::Runtime& runtime, ProcessParts parts) {
+void RunWorkerProcess(const Equipment& equipment, ProcessParts parts) {
   absl::StatusOr<Loop::Ends> ends = TakeEnds(&parts);
   if (!ends.ok()) {
     std::fprintf(stderr, "tensord-worker: %s\n", std::string(base::Message(ends.status())).c_str());
@@ -80,12 +79,12 @@ void RunWorkerProcess(const engine::Runtime& runtime, ProcessParts parts) {
   // What a model prints to stdout must not stay in a buffer that _exit drops.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   SpeakLastWords(kChannelFd, parts.incarnation);
-  engine::TensorFlowEngine engine(&runtime);
-  Sandbox sandbox({.runtime_directory = runtime.directory(),
+  const std::unique_ptr<engine::Engine> engine = equipment.make_engine();
+  Sandbox sandbox({.runtime_directory = equipment.directory,
                    .supervisor = parts.supervisor,
                    .adopted = std::move(parts.adopted),
                    .channel_fd = kChannelFd});
-  Loop loop(*std::move(ends), &engine, &sandbox);
+  Loop loop(*std::move(ends), engine.get(), &sandbox);
   // Never by exit(): the runtime's threads would meet its destroyed globals.
   _exit(static_cast<int>(loop.Serve()));
 }

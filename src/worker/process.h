@@ -6,11 +6,20 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
 
 #include "base/unique_fd.h"
-#include "engine/tensorflow/runtime.h"
+#include "engine/engine.h"
 
 namespace tensord::worker {
+
+// What workers run their models with, as the zygote opened it.
+struct Equipment {
+  std::string directory;  // Of the runtime's files, which a worker may read.
+  std::function<std::unique_ptr<engine::Engine>()> make_engine;  // In the worker.
+};
 
 // What a new worker process starts with; the descriptors come from the front through the zygote.
 struct ProcessParts {
@@ -25,7 +34,7 @@ struct ProcessParts {
 };
 
 // The life of a worker, right after the fork that made it. Ends the process.
-// REQUIRES: one thread; no TF_* function was called.
-[[noreturn]] void RunWorkerProcess(const engine::Runtime& runtime, ProcessParts parts);
+// REQUIRES: one thread; no function of the runtime was called.
+[[noreturn]] void RunWorkerProcess(const Equipment& equipment, ProcessParts parts);
 
 }  // namespace tensord::worker

@@ -45,21 +45,21 @@ struct Forked {
 
 // The process between zygote and worker: forks the worker, says its pid (negative: an errno) and
 // ends, whereby the worker passes to the supervisor.
-[[noreturn]] void RunMiddle(const engine::Runtime& runtime, ProcessParts parts, Pipe told,
+[[noreturn]] void RunMiddle(const Equipment& equipment, ProcessParts parts, Pipe told,
                             Pipe adopted) {
   const pid_t worker = fork();
   if (worker == 0) {
     told = {};
     adopted.write_end.Reset();
     parts.adopted = std::move(adopted.read_end);
-    RunWorkerProcess(runtime, std::move(parts));
+    RunWorkerProcess(equipment, std::move(parts));
   }
   const pid_t result = worker > 0 ? worker : -errno;
   [[maybe_unused]] const ssize_t ignored = write(told.write_end.get(), &result, sizeof(result));
   _exit(0);
 }
 
-Forked ForkWorker(const engine::Runtime& runtime, ProcessParts parts) {
+Forked ForkWorker(const Equipment& equipment, ProcessParts parts) {
   // A child of a process with threads would find their locks held for ever.
   if (CountThreads() != 1) return {.pid = 0, .error = EDEADLK};
   std::optional<Pipe> told = MakePipe();
@@ -67,7 +67,7 @@ Forked ForkWorker(const engine::Runtime& runtime, ProcessParts parts) {
   if (!told.has_value() || !adopted.has_value()) return {.pid = 0, .error = errno};
   const pid_t middle = fork();
   if (middle < 0) return {.pid = 0, .error = errno};
-  if (middle == 0) RunMiddle(runtime, std::move(parts), *std::move(told), *std::move(adopted));
+  if (middle == 0) RunMiddle(equipment, std::move(parts), *std::move(told), *std::move(adopted));
   told->write_end.Reset();
   pid_t result = 0;
   const bool said = read(told->read_end.get(), &result, sizeof(result)) == sizeof(result);
@@ -77,17 +77,17 @@ Forked ForkWorker(const engine::Runtime& runtime, ProcessParts parts) {
   return result > 0 ? Forked{.pid = result, .error = 0} : Forked{.pid = 0, .error = -result};
 }
 
-Forked HandleFork(const engine::Runtime& runtime, pid_t supervisor,
-                  const channel::ControlRecord& asked, std::vector<base::UniqueFd> descriptors) {
+Forked HandleFork(const Equipment& equipment, pid_t supervisor, const channel::ControlRecord& asked,
+                  std::vector<base::UniqueFd> descriptors) {
   if (descriptors.size() != kForkDescriptors) return {.pid = 0, .error = EBADF};
-  return ForkWorker(runtime, {.incarnation = asked.incarnation,
-                              .supervisor = supervisor,
-                              .channel = std::move(descriptors[0]),
-                              .request = std::move(descriptors[1]),
-                              .response = std::move(descriptors[2]),
-                              .out = std::move(descriptors[3]),
-                              .err = std::move(descriptors[4]),
-                              .adopted = {}});
+  return ForkWorker(equipment, {.incarnation = asked.incarnation,
+                                .supervisor = supervisor,
+                                .channel = std::move(descriptors[0]),
+                                .request = std::move(descriptors[1]),
+                                .response = std::move(descriptors[2]),
+                                .out = std::move(descriptors[3]),
+                                .err = std::move(descriptors[4]),
+                                .adopted = {}});
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ int CountThreads() {
   return count;
 }
 
-int ServeForks(const channel::PacketSocket& front, const engine::Runtime& runtime,
+int ServeForks(const channel::PacketSocket& front, const std::function<Equipment()>& equipment,
                pid_t supervisor) {
   while (true) {
     absl::StatusOr<channel::Packet> packet =
@@ -115,7 +115,8 @@ int ServeForks(const channel::PacketSocket& front, const engine::Runtime& runtim
       std::fprintf(stderr, "tensord-worker: the front sent a record that is no fork request\n");
       return 2;
     }
-    const Forked forked = HandleFork(runtime, supervisor, asked, std::move(packet->descriptors));
+    const Forked forked =
+        HandleFork(equipment(), supervisor, asked, std::move(packet->descriptors));
     channel::ControlRecord answer;
     answer.kind =
         forked.pid > 0 ? channel::ControlKind::kForked : channel::ControlKind::kForkFailed;

@@ -5,8 +5,10 @@
 
 #include <sys/types.h>
 
+#include <functional>
+
 #include "channel/packet_socket.h"
-#include "engine/tensorflow/runtime.h"
+#include "worker/process.h"
 
 namespace tensord::worker {
 
@@ -16,9 +18,10 @@ namespace tensord::worker {
 // A worker is forked twice, so that the supervisor, which is a subreaper, becomes its parent: a
 // worker neither dies with its zygote nor stays behind as its zombie. `supervisor` is the zygote's
 // own parent; a worker that gets another one ends itself.
-// REQUIRES: no TF_* function was called.
+// `equipment` is asked before each fork, in the zygote: what was not there may have come.
+// REQUIRES: no function of the runtime was called.
 // Gives the exit status of the process.
-int ServeForks(const channel::PacketSocket& front, const engine::Runtime& runtime,
+int ServeForks(const channel::PacketSocket& front, const std::function<Equipment()>& equipment,
                pid_t supervisor);
 
 // Threads of this process, as /proc counts them; -1 when it cannot be read.

@@ -62,7 +62,6 @@ def test_starting_with_nothing_to_serve_says_what_to_give():
     "flag",
     [
         "--use_alts_credentials",
-        "--prefer_tflite_model",
     ],
 )
 def test_a_flag_whose_neglect_would_change_safety_or_answers_stops_the_start(models, flag):

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import tensorflow as tf
+from lite_makers import LITE_MAKERS
 
 OP_LIBRARY = None  # Set by make_models.py before the first maker runs.
 
@@ -594,5 +595,6 @@ MAKERS = {
         bench_identity,
         bench_image,
         bench_mlp,
+        *LITE_MAKERS,
     )
 }

@@ -33,4 +33,12 @@ MODELS = [
     "bench_identity",
     "bench_image",
     "bench_mlp",
+    "lite_half",  # TensorFlow Lite: version 1 beside a SavedModel that answers otherwise, and 2.
+    "lite_plain",  # Without signatures.
+    "lite_two",  # Two inputs, two signatures.
+    "lite_strings",  # Strings in and out.
+    "lite_echo",  # One signature a dtype.
+    "lite_matrix",  # Fixed shapes.
+    "lite_counter",  # A variable that it changes.
+    "lite_where",  # An output whose shape depends on values.
 ]

@@ -169,7 +169,8 @@ Findings CheckModel(const Machine& machine, const ModelQuestion& question) {
   }
   const base::UniqueFd parent(
       open(version->parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const models::FilesSeen files = models::LookAt(parent.get(), version->filename().string());
+  const models::FilesSeen files =
+      models::LookAt(parent.get(), version->filename().string(), /*prefer_tflite=*/false);
   Findings findings = {Completeness(files, *version), Size(machine, files)};
   const auto facts = ReadVersion(*version);
   if (!facts.ok()) {
