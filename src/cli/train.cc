@@ -230,6 +230,7 @@ int PrintEnvironment(const train::Launch& launch) {
     return 2;
   }
   std::vector<std::string> addresses;
+  addresses.reserve(static_cast<size_t>(agent.ranks));
   for (int i = 0; i < agent.ranks; ++i) addresses.push_back(base::Cat("127.0.0.1:<port ", i, ">"));
   for (int i = 0; i < agent.ranks; ++i) {
     const train::TaskId& task = (*tasks)[static_cast<size_t>(i)];

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): a library's.
 class App;
 }
 

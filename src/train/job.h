@@ -128,8 +128,8 @@ class Job {
   void Finish(int code, const std::string& words);
 
   void ToAll(const Command& command);
-  void SayInfo(std::string text) { actions_.push_back(Say{Severity::kInfo, std::move(text)}); }
-  void SayError(std::string text) { actions_.push_back(Say{Severity::kError, std::move(text)}); }
+  void SayInfo(std::string text) { actions_.emplace_back(Say{Severity::kInfo, std::move(text)}); }
+  void SayError(std::string text) { actions_.emplace_back(Say{Severity::kError, std::move(text)}); }
   bool AllAnswered() const;
   bool AllGone() const;
   int ranks() const { return static_cast<int>(tasks_.size()); }

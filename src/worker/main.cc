@@ -122,6 +122,8 @@ class LiteRtOfZygote {
 
   Equipment Get() {
     if (!runtime_.ok()) runtime_ = Open();
+    // Not the model's fault, and it may come: the version is to be tried again.
+    if (!runtime_.ok()) runtime_ = absl::UnavailableError(runtime_.status().message());
     using Opened = absl::StatusOr<const engine::LiteRtRuntime*>;
     const Opened opened = runtime_.ok() ? Opened(&*runtime_) : Opened(runtime_.status());
     return {.directory = runtime_.ok() ? runtime_->directory() : "",

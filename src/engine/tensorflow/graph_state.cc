@@ -110,7 +110,7 @@ struct Graph {
   std::map<std::string_view, Nodes> functions;
 };
 
-absl::Status Malformed() {
+absl::Status MalformedGraph() {
   return absl::InvalidArgumentError("the model's MetaGraphDef is no valid protobuf message");
 }
 
@@ -163,7 +163,7 @@ absl::Status ParseNode(std::string_view bytes, std::string_view* name, Node* nod
         break;
     }
   }
-  return reader.ok() ? absl::OkStatus() : Malformed();
+  return reader.ok() ? absl::OkStatus() : MalformedGraph();
 }
 
 // FunctionDef: signature = 1 (OpDef: name = 1), node_def = 3.
@@ -182,7 +182,7 @@ absl::Status ParseFunction(std::string_view bytes, Graph* graph) {
       RETURN_IF_ERROR(ParseNode(reader.bytes(), &ignored, &nodes.emplace_back()));
     }
   }
-  if (!reader.ok()) return Malformed();
+  if (!reader.ok()) return MalformedGraph();
   graph->functions.insert_or_assign(name, std::move(nodes));
   return absl::OkStatus();
 }
@@ -194,7 +194,7 @@ absl::Status ParseLibrary(std::string_view bytes, Graph* graph) {
     if (reader.field() != 1 || reader.type() != WireType::kBytes) continue;
     RETURN_IF_ERROR(ParseFunction(reader.bytes(), graph));
   }
-  return reader.ok() ? absl::OkStatus() : Malformed();
+  return reader.ok() ? absl::OkStatus() : MalformedGraph();
 }
 
 // GraphDef: node = 1, library = 2.
@@ -211,7 +211,7 @@ absl::Status ParseGraph(std::string_view bytes, Graph* graph) {
       RETURN_IF_ERROR(ParseLibrary(reader.bytes(), graph));
     }
   }
-  return reader.ok() ? absl::OkStatus() : Malformed();
+  return reader.ok() ? absl::OkStatus() : MalformedGraph();
 }
 
 // The first op of a kind that is reachable from the named nodes; empty when there is none.
@@ -269,7 +269,7 @@ absl::StatusOr<Graph> ParseMetaGraph(std::string_view meta_graph_def) {
     if (reader.field() != 2 || reader.type() != WireType::kBytes) continue;  // graph_def
     RETURN_IF_ERROR(ParseGraph(reader.bytes(), &graph));
   }
-  if (!reader.ok()) return Malformed();
+  if (!reader.ok()) return MalformedGraph();
   return graph;
 }
 
