@@ -170,21 +170,27 @@ TEST_F(LocalSourceTest, SaysWhatIsMissing) {
   EXPECT_EQ(Text(), "1");
 }
 
-TEST_F(LocalSourceTest, AModelTfliteIsAllThatAVersionNeedsWhereItIsPreferred) {
+TEST_F(LocalSourceTest, AModelTfliteIsNothingWhereItIsNotPreferred) {
   WriteFile(dir_ / "1/model.tflite", "....TFL3....");
-  EXPECT_EQ(Text(), "1 (there is no saved_model.pb)");
+  WriteVersion(dir_ / "2");
+  WriteFile(dir_ / "2/model.tflite", "....TFL3....");
+  EXPECT_EQ(Text(), "2, 1 (there is no saved_model.pb)");
+  EXPECT_FALSE(List().versions[0].tflite);
+}
+
+TEST_F(LocalSourceTest, AModelTfliteIsAllThatAVersionNeedsWhereItIsPreferred) {
+  query_.tflite = true;
+  WriteFile(dir_ / "1/model.tflite", "....TFL3....");
   WriteVersion(dir_ / "2");
   WriteFile(dir_ / "2/model.tflite", "....TFL3....");
   WriteVersion(dir_ / "3");
   const auto lite = [this](size_t i) { return List().versions[i].tflite; };
-  EXPECT_FALSE(lite(1));
-  query_.tflite = true;
-  clock_.now += absl::Seconds(1);
   EXPECT_EQ(Text(), "3, 2, 1");
   EXPECT_FALSE(lite(0));
   EXPECT_TRUE(lite(1));
   EXPECT_TRUE(lite(2));
-  fs::create_directories(dir_ / "4/model.tflite");
+  fs::create_directories(dir_ / "4");
+  ASSERT_EQ(mkfifo((dir_ / "4/model.tflite").c_str(), 0600), 0);
   EXPECT_THAT(Text(), HasSubstr("4 (model.tflite is not a regular file)"));
 }
 

@@ -203,11 +203,16 @@ std::set<pid_t> Descendants() {
 }
 
 void KillDescendants() {
+  int none_seen = 0;  // Looks in a row that found nobody.
   for (int i = 0; i < kSweepsMax; ++i) {
     while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
     const std::set<pid_t> left = Descendants();
-    if (left.empty()) return;
+    // A parent that ends while /proc is read hides a child that was read before it; by the next
+    // look the child is ours.
+    none_seen = left.empty() ? none_seen + 1 : 0;
+    if (none_seen == 2) return;
+    if (none_seen == 1) continue;
     for (const pid_t pid : left) kill(pid, SIGKILL);
     poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(limits::kKillEvery)));
   }

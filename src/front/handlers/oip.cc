@@ -47,8 +47,8 @@ absl::StatusOr<PreparedCall> BindOip(Target target, std::shared_ptr<wire::OipReq
   return prepared;
 }
 
-absl::StatusOr<PreparedCall> PrepareGrpc(const LoopContext& context, Exchange& exchange,
-                                         std::span<const std::byte> message) {
+absl::StatusOr<PreparedCall> PrepareOipGrpc(const LoopContext& context, Exchange& exchange,
+                                            std::span<const std::byte> message) {
   ASSIGN_OR_RETURN(const tensor::ModelSpec spec, wire::WalkOipSpec(wire::Chars(message)));
   RETURN_IF_ERROR(Authorize(context, exchange.head(), Operation::kInfer, spec.name));
   ASSIGN_OR_RETURN(Target target,
@@ -75,9 +75,9 @@ std::vector<bool> BinaryOf(const wire::OipRequest& oip, size_t outputs) {
   return oip.binary;
 }
 
-absl::StatusOr<PreparedCall> PrepareRest(const LoopContext& context, Exchange& exchange,
-                                         const wire::OipRoute& route,
-                                         absl::StatusOr<wire::OipRequest> parsed) {
+absl::StatusOr<PreparedCall> PrepareOipRest(const LoopContext& context, Exchange& exchange,
+                                            const wire::OipRoute& route,
+                                            absl::StatusOr<wire::OipRequest> parsed) {
   const tensor::ModelSpec spec{
       .name = route.model,
       .version = route.version,
@@ -112,7 +112,7 @@ absl::StatusOr<size_t> JsonBytesOf(const Exchange& exchange) {
 
 void OipInferGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
                   std::span<const std::byte> message) {
-  absl::StatusOr<PreparedCall> prepared = PrepareGrpc(context, *exchange, message);
+  absl::StatusOr<PreparedCall> prepared = PrepareOipGrpc(context, *exchange, message);
   RunGrpcCall(context, std::move(exchange), head, std::move(prepared));
 }
 
@@ -127,7 +127,7 @@ void OipInferRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
   };
   const auto finish = [&context](std::shared_ptr<Exchange> of, const wire::OipRoute& where,
                                  absl::StatusOr<wire::OipRequest> parsed) {
-    absl::StatusOr<PreparedCall> prepared = PrepareRest(context, *of, where, std::move(parsed));
+    absl::StatusOr<PreparedCall> prepared = PrepareOipRest(context, *of, where, std::move(parsed));
     RunRestCall(context, std::move(of), std::move(prepared));
   };
   if (*json_bytes < kLongBodyBytes) {

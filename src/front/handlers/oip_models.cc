@@ -46,7 +46,7 @@ std::vector<int64_t> ServedVersions(const LoopContext& context, const std::strin
   return versions;
 }
 
-tensor::ModelSpec SpecOf(const wire::OipRoute& route) {
+tensor::ModelSpec OipSpecOf(const wire::OipRoute& route) {
   return {.name = route.model, .version = route.version, .version_label = {}, .signature_name = {}};
 }
 
@@ -164,7 +164,7 @@ void ProbeRest(const LoopContext& context, Exchange& exchange, const wire::OipRo
       return ReplyFlag(context, exchange, context.ready(), R"({"ready":true})",
                        "the server is not ready; GET /readyz says why");
     case wire::OipKind::kModelReady:
-      return ReplyFlag(context, exchange, ModelReady(context, SpecOf(route)),
+      return ReplyFlag(context, exchange, ModelReady(context, OipSpecOf(route)),
                        wire::PrintOipModelReady(route.model),
                        base::Cat("model \"", route.model, "\" is not ready; GET /readyz says why"));
     default:
@@ -239,7 +239,7 @@ void OipRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
     }
     case wire::OipKind::kModel:
       return ReplyJsonResult(*exchange,
-                             OipMetadata(context, *exchange, SpecOf(route), wire::PrintOipModel),
+                             OipMetadata(context, *exchange, OipSpecOf(route), wire::PrintOipModel),
                              context.cors());
     case wire::OipKind::kIndex:
       return ReplyJsonResult(*exchange, IndexBody(context, *exchange), context.cors());
