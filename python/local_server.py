@@ -103,13 +103,18 @@ class Process:
 
     def pss(self):
         """Bytes of memory, what is shared split among the sharers."""
+        return self._memory("Pss:")
+
+    def own_memory(self):
+        """The same without files, whose parts change with what others have mapped."""
+        return self._memory("Pss_Anon:", "Pss_Shmem:")
+
+    def _memory(self, *names):
         try:
-            for line in Path(f"/proc/{self.pid}/smaps_rollup").read_text().splitlines():
-                if line.startswith("Pss:"):
-                    return int(line.split()[1]) * 1024
+            lines = Path(f"/proc/{self.pid}/smaps_rollup").read_text().splitlines()
         except (OSError, ProcessLookupError):
-            pass
-        return 0
+            return 0
+        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(names))
 
     def start_peak(self):
         """Begins to note the most resident memory anew (needs root)."""
@@ -261,6 +266,10 @@ class LocalServer:
     def pss(self):
         """Memory of the whole server, in bytes."""
         return sum(p.pss() for p in self.tree())
+
+    def own_memory(self):
+        """The same without files, which other servers share."""
+        return sum(p.own_memory() for p in self.tree())
 
     def left_over(self):
         """What was ever seen of the tree and still lives."""
