@@ -77,15 +77,21 @@ def test_a_call_that_would_be_late_is_refused_at_once_with_a_hint(server, rest, 
         call.cancel()
 
 
-def test_a_large_rest_body_is_refused_before_it_is_sent(server, rest, grpc_client):
-    """Only the head goes out, and the answer comes: nobody waited for 10 MB."""
-    client = grpc_client(server)
+def fill_the_queue(client, rest):
+    """The calls, of 200 ms each, which come before others."""
     teach(client)
     request = sleep_request(client, 200)
     calls = [
         client.prediction.Predict.future(request, timeout=60, metadata=FIRST) for _ in range(100)
     ]
     eventually(lambda: queued(rest) >= 50, "ten seconds of work come first")
+    return calls
+
+
+def test_a_large_rest_body_is_refused_before_it_is_sent(server, rest, grpc_client):
+    """Only the head goes out, and the answer comes: nobody waited for 10 MB."""
+    client = grpc_client(server)
+    calls = fill_the_queue(client, rest)
     head = (
         b"POST /v1/models/sleep_ms:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n"
     )
@@ -113,12 +119,7 @@ def test_a_large_rest_body_is_refused_before_it_is_sent(server, rest, grpc_clien
 def test_a_large_grpc_call_is_refused_by_its_first_bytes(server, rest, grpc_client):
     """The model is named in the first field of the message."""
     client = grpc_client(server)
-    teach(client)
-    request = sleep_request(client, 200)
-    calls = [
-        client.prediction.Predict.future(request, timeout=60, metadata=FIRST) for _ in range(100)
-    ]
-    eventually(lambda: queued(rest) >= 50, "ten seconds of work come first")
+    calls = fill_the_queue(client, rest)
     large = client.predict_request("sleep_ms", {"ms": np.zeros(1_000_000, np.int32)})
     late = client.prediction.Predict.future(large, timeout=2)
     assert late.exception(60) is not None
