@@ -99,11 +99,7 @@ class SizeRuns {
   static constexpr int kTimedRuns = 3;
 
   absl::Status Run(size_t signature, const ZeroInputs& zeros, bool* kept) const {
-    const std::unique_ptr<engine::Result> result =
-        model_.Run(static_cast<int>(signature), zeros.views);
-    result->Release();
-    *kept |= result->HoldsInputs();
-    return result->status();
+    return Finish(model_.Run(static_cast<int>(signature), zeros.views), kept);
   }
 
   engine::Model& model_;
@@ -148,6 +144,12 @@ absl::StatusOr<ZeroInputs> MakeZeros(const tensor::Signature& signature,
     inputs.views.push_back(inputs.tensors.back().view());
   }
   return inputs;
+}
+
+absl::Status Finish(std::unique_ptr<engine::Result> result, bool* kept) {
+  result->Release();
+  *kept |= result->HoldsInputs();
+  return result->status();
 }
 
 bool CanBeCalled(const tensor::Signature& signature) {

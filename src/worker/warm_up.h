@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,6 +32,10 @@ struct ZeroInputs {
 };
 absl::StatusOr<ZeroInputs> MakeZeros(const tensor::Signature& signature,
                                      const std::vector<tensor::Shape>& shapes);
+
+// How a run ended, with nothing of its result left. Sets *kept when its inputs have to be kept, and
+// leaves it otherwise.
+absl::Status Finish(std::unique_ptr<engine::Result> result, bool* kept);
 
 // Whether a client can call it: not what loads or trains the model, and every input can be sent.
 bool CanBeCalled(const tensor::Signature& signature);

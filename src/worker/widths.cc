@@ -56,12 +56,6 @@ std::vector<Candidate> Candidates(const engine::Model& model) {
   return found;
 }
 
-absl::Status Finish(std::unique_ptr<engine::Result> result, bool* kept) {
-  result->Release();
-  *kept |= result->HoldsInputs();
-  return result->status();
-}
-
 // The part of its runs' CPU time that other threads spent; 0 when zeros are no input for it.
 double ParallelShare(engine::Model& model, const Candidate& run,
                      const std::function<CpuTimes()>& cpu_times, bool* kept) {
