@@ -61,6 +61,30 @@ def test_a_stock_client_predicts_fails_waits_and_asks_for_health(server, name):
     assert run(program, server.grpc).splitlines() == EXPECTED
 
 
+KSERVE_EXPECTED = [
+    "ok REST live",
+    "ok REST ready",
+    "ok REST model ready",
+    "ok REST model not ready",
+    "ok REST metadata",
+    "ok REST infer, JSON",
+    "ok REST infer, binary",
+    "ok REST error",
+    "ok gRPC live",
+    "ok gRPC ready",
+    "ok gRPC model ready",
+    "ok gRPC model not ready",
+    "ok gRPC infer, typed",
+    "ok gRPC infer, raw",
+    "ok gRPC error",
+]
+
+
+def test_the_client_of_kserve_is_served_over_rest_and_grpc(server):
+    program = program_of("kserve_client")
+    assert run(program, server.grpc, server.rest).splitlines() == KSERVE_EXPECTED
+
+
 # ---- grpcurl: all it knows comes from server reflection ----------------------
 
 
