@@ -57,13 +57,21 @@ void PackFixed(const Pieces& pieces, std::span<std::byte> out) {
 
 }  // namespace
 
-absl::StatusOr<PackedRun> LayOut(const RunSpec& spec) {
+absl::StatusOr<PackedRun> LayOut(const RunSpec& spec,
+                                 std::span<const std::optional<uint64_t>> received) {
   PackedRun plan;
-  for (const Pieces& pieces : spec.inputs) {
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    const Pieces& pieces = spec.inputs[i];
     PackedInput input{.dtype = pieces.front().dtype, .shape = {}, .offset = plan.bytes};
     ASSIGN_OR_RETURN(input.shape, JoinedShape(pieces));
     ASSIGN_OR_RETURN(input.bytes, JoinedBytes(pieces, input.shape));
-    plan.bytes += AlignTensor(input.bytes);
+    if (i < received.size() && received[i].has_value()) {
+      input.offset = *received[i];
+      input.received = true;
+      plan.received_bytes += AlignTensor(input.bytes);
+    } else {
+      plan.bytes += AlignTensor(input.bytes);
+    }
     plan.inputs.push_back(input);
   }
   return plan;
@@ -72,6 +80,7 @@ absl::StatusOr<PackedRun> LayOut(const RunSpec& spec) {
 void Pack(const RunSpec& spec, const PackedRun& plan, std::span<std::byte> region) {
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     const PackedInput& input = plan.inputs[i];
+    if (input.received) continue;
     const std::span<std::byte> out = region.subspan(input.offset, input.bytes);
     if (input.dtype == tensor::DType::kString) {
       PackStrings(spec.inputs[i], input.shape, out);

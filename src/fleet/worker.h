@@ -3,9 +3,11 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -35,6 +37,13 @@ struct RunOutcome {
 };
 
 using RunDone = absl::AnyInvocable<void(RunOutcome)>;
+
+// Memory that a request may be received into, so that its tensors are where a worker reads them
+// before there is a run.
+struct ReceivePlace {
+  std::span<std::byte> memory = {};  // Begins at a multiple of 64; empty: there is none to spare.
+  std::shared_ptr<const void> lease = {};
+};
 
 // One run to be made. Pieces are joined along dim 0 (a run of one piece is taken as it is, whatever
 // its rank).
@@ -66,6 +75,11 @@ class Worker {
   virtual int Executors() const { return std::numeric_limits<int>::max(); }
   // Tensor bytes copied to and from it in user space so far.
   virtual uint64_t CopiedBytes() const { return 0; }
+  // A place in the memory that this worker reads. Where an input of a later run lies in it whole,
+  // at a multiple of 64 from its beginning, Submit need not copy it. Empty while all executors have
+  // runs, or will have those that are being received. Lifetime: the lease's, whatever becomes of
+  // the worker.
+  virtual ReceivePlace LeaseForReceive(uint64_t /*bytes*/) { return {}; }
   // Hands one run over. `done` runs exactly once, never inside this call, and also when the worker
   // dies. RESOURCE_EXHAUSTED as an outcome when the tensors fit no segment.
   // REQUIRES: Free() > 0.

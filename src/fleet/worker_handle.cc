@@ -34,7 +34,7 @@ WorkerHandle::WorkerHandle(loop::EventLoop& loop, WorkerParts parts, WorkerObser
       kill_(std::move(kill)),
       started_(loop.Now()),
       last_heard_(loop.Now()),
-      request_slots_(std::make_unique<channel::SlotAllocator>(parts_.request.size())),
+      request_(std::make_shared<RequestArea>(std::move(parts_.request))),
       response_slots_(std::make_unique<channel::SlotAllocator>(parts_.response.size())),
       first_sizes_(Sizes()),
       demand_(first_sizes_, 2 * static_cast<int>(parts_.load.executors), loop.Now()),
@@ -78,9 +78,9 @@ void WorkerHandle::Submit(RunSpec spec, RunDone done) {
   for (const int more : spec.more_signatures) {
     run.more_signatures.push_back(static_cast<uint32_t>(more));
   }
-  absl::StatusOr<PackedRun> plan = LayOut(spec);
+  absl::StatusOr<PackedRun> plan = PlaceRequest(spec, &out, &run);
   absl::Status placed = plan.status();
-  if (placed.ok()) placed = Place(*plan, &out, &run);
+  if (placed.ok()) placed = PlaceResponse(&out, &run);
   const auto at = out_.emplace(run.id, std::move(out)).first;
   KeepWatch();
   if (!placed.ok()) {
@@ -92,11 +92,11 @@ void WorkerHandle::Submit(RunSpec spec, RunDone done) {
   OutRun& placed_out = at->second;
   const std::span<std::byte> region =
       placed_out.own_request ? placed_out.own_request->Bytes(0, plan->bytes)
-                             : parts_.request.Bytes(placed_out.request_slot.offset(), plan->bytes);
+                             : request_->Bytes(placed_out.request_slot.offset(), plan->bytes);
   Pack(spec, *plan, region);
   copied_bytes_ += plan->bytes;
   const bool own = placed_out.own_request || placed_out.own_response;
-  demand_.Note(plan->bytes, placed_out.region.bytes, own, loop_.Now());
+  demand_.Note(plan->bytes + plan->received_bytes, placed_out.region.bytes, own, loop_.Now());
   if (own) {
     SendAlone(run);
     return WatchDemand();
@@ -105,24 +105,69 @@ void WorkerHandle::Submit(RunSpec spec, RunDone done) {
   FlushSoon();
 }
 
-absl::Status WorkerHandle::Place(const PackedRun& plan, OutRun* out, channel::Run* run) {
+ReceivePlace WorkerHandle::LeaseForReceive(uint64_t bytes) {
+  // Those that are received run soon; what would have to wait may as well be joined with others,
+  // for which it is copied anyway.
+  const size_t busy = out_.size() + request_->receiving();
+  if (Free() == 0 || busy >= parts_.load.executors) return {};
+  std::shared_ptr<RequestArea::Lease> lease = request_->TakeLease(bytes);
+  if (lease == nullptr) return {};
+  const std::span<std::byte> memory = lease->memory().first(bytes);
+  return {.memory = memory, .lease = std::move(lease)};
+}
+
+// Which inputs lie in the segment already, by their offsets there. All of one request: of one
+// lease.
+std::vector<std::optional<uint64_t>> WorkerHandle::FindReceived(const RunSpec& spec,
+                                                                OutRun* out) const {
+  if (!request_->leased()) return {};
+  std::vector<std::optional<uint64_t>> found(spec.inputs.size());
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    const std::vector<tensor::TensorView>& pieces = spec.inputs[i];
+    if (pieces.size() != 1 || pieces.front().dtype == tensor::DType::kString) continue;
+    const std::span<const std::byte> bytes = pieces.front().bytes;
+    std::shared_ptr<RequestArea::Lease> lease = request_->FindLease(bytes);
+    if (lease == nullptr || (out->received != nullptr && out->received != lease)) continue;
+    const uint64_t offset = request_->OffsetOf(bytes);
+    if (AlignTensor(offset) != offset) continue;
+    found[i] = offset;
+    out->received = std::move(lease);
+  }
+  return found;
+}
+
+// Where the inputs go, or are.
+absl::StatusOr<PackedRun> WorkerHandle::PlaceRequest(const RunSpec& spec, OutRun* out,
+                                                     channel::Run* run) {
+  ASSIGN_OR_RETURN(PackedRun plan, LayOut(spec, FindReceived(spec, out)));
+  std::optional<channel::Slot> slot;
+  if (plan.bytes > 0 || out->received == nullptr) {
+    slot = request_->Take(plan.bytes);
+    if (!slot.has_value() && out->received != nullptr) {
+      // A run's inputs are all in one segment.
+      out->received.reset();
+      ASSIGN_OR_RETURN(plan, LayOut(spec));
+      slot = request_->Take(plan.bytes);
+    }
+  }
   uint64_t base = 0;
-  if (std::optional<channel::Slot> slot = request_slots_->Take(plan.bytes)) {
+  if (slot.has_value()) {
     out->request_slot = *std::move(slot);
     base = out->request_slot.offset();
-  } else {
+  } else if (out->received == nullptr) {
     const uint64_t bytes = std::max<uint64_t>(plan.bytes, 1);
     RETURN_IF_ERROR(CheckOwnBytes(bytes));
     ASSIGN_OR_RETURN(out->own_request, channel::RequestSegment::Create(bytes));
     run->own_request_segment = true;
   }
+  if (out->received != nullptr) out->received->MarkRun();
   for (const PackedInput& input : plan.inputs) {
     run->inputs.push_back({.dtype = input.dtype,
                            .shape = input.shape,
-                           .offset = base + input.offset,
+                           .offset = input.received ? input.offset : base + input.offset,
                            .bytes = input.bytes});
   }
-  return PlaceResponse(out, run);
+  return plan;
 }
 
 absl::Status WorkerHandle::PlaceResponse(OutRun* out, channel::Run* run) {
@@ -355,7 +400,10 @@ void WorkerHandle::Collect(uint64_t id, OutRun* out, uint64_t bytes) {
 void WorkerHandle::Finish(uint64_t id, RunOutcome outcome, bool quarantine) {
   auto node = out_.extract(id);
   if (node.empty()) return;
-  if (quarantine) node.mapped().request_slot.Quarantine();
+  if (quarantine) {
+    node.mapped().request_slot.Quarantine();
+    if (node.mapped().received != nullptr) node.mapped().received->Quarantine();
+  }
   RunDone done = std::move(node.mapped().done);
   node = {};  // Its slots come home first: the outcome may bring the next run.
   RenewWhenIdle();

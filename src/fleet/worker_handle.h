@@ -17,6 +17,7 @@
 #include "channel/slot_allocator.h"
 #include "engine/model_info.h"
 #include "fleet/pack.h"
+#include "fleet/request_area.h"
 #include "fleet/segment_demand.h"
 #include "fleet/unpack.h"
 #include "fleet/worker.h"
@@ -71,6 +72,7 @@ class WorkerHandle final : public Worker {
   int Free() const override;
   int Executors() const override { return static_cast<int>(parts_.load.executors); }
   uint64_t CopiedBytes() const override { return copied_bytes_; }
+  ReceivePlace LeaseForReceive(uint64_t bytes) override;
   void Submit(RunSpec spec, RunDone done) override;
   void Abandon(uint64_t name, absl::Time kill_at) override;
 
@@ -93,7 +95,7 @@ class WorkerHandle final : public Worker {
 
   const WorkerKey& key() const { return parts_.key; }
   // Of both standard segments, by runs in flight.
-  uint64_t slots_out() const { return request_slots_->slots_out() + response_slots_->slots_out(); }
+  uint64_t slots_out() const { return request_->slots_out() + response_slots_->slots_out(); }
 
  private:
   // kDying: nothing more is expected of it but its end.
@@ -107,7 +109,8 @@ class WorkerHandle final : public Worker {
     absl::Time kill_at;  // It must not run on then.
     uint64_t name = 0;   // RunSpec's.
     bool abandoned = false;
-    channel::Slot request_slot;
+    channel::Slot request_slot;                    // Of what was packed.
+    std::shared_ptr<RequestArea::Lease> received;  // Of what lay in its place already.
     channel::Slot response_slot;
     // Of this run alone, when its tensors do not fit the standard segments.
     std::optional<channel::RequestSegment> own_request;
@@ -118,7 +121,8 @@ class WorkerHandle final : public Worker {
   };
 
   // Sending.
-  absl::Status Place(const PackedRun& plan, OutRun* out, channel::Run* run);
+  std::vector<std::optional<uint64_t>> FindReceived(const RunSpec& spec, OutRun* out) const;
+  absl::StatusOr<PackedRun> PlaceRequest(const RunSpec& spec, OutRun* out, channel::Run* run);
   absl::Status PlaceResponse(OutRun* out, channel::Run* run);
   absl::StatusOr<Unpacked> UnpackOf(const OutRun& out, const channel::Completion& completion) const;
   absl::Status CheckOwnBytes(uint64_t more) const;
@@ -133,7 +137,7 @@ class WorkerHandle final : public Worker {
   absl::Status Renew(const SegmentSizes& sizes);
   void OnSegmentsTaken();
   void OnDemandTimer();
-  SegmentSizes Sizes() const { return {parts_.request.size(), parts_.response.size()}; }
+  SegmentSizes Sizes() const { return {request_->size(), parts_.response.size()}; }
 
   // Receiving.
   void OnReadable();
@@ -178,7 +182,7 @@ class WorkerHandle final : public Worker {
   SealDone seal_done_;  // While the answer to a SealRecord is waited for.
   absl::Time seal_sent_ = absl::InfiniteFuture();
 
-  std::unique_ptr<channel::SlotAllocator> request_slots_;
+  std::shared_ptr<RequestArea> request_;
   std::unique_ptr<channel::SlotAllocator> response_slots_;
   const SegmentSizes first_sizes_;
   SegmentDemand demand_;

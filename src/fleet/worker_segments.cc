@@ -38,9 +38,8 @@ absl::Status WorkerHandle::Renew(const SegmentSizes& sizes) {
   ASSIGN_OR_RETURN(auto request, channel::RequestSegment::Create(sizes.request_bytes));
   ASSIGN_OR_RETURN(auto response, channel::ResponseSegment::Create(sizes.response_bytes));
   SendRecord(channel::SegmentsRecord{}, {request.fd(), response.fd()});
-  parts_.request = std::move(request);
+  request_ = std::make_shared<RequestArea>(std::move(request));
   parts_.response = std::move(response);
-  request_slots_ = std::make_unique<channel::SlotAllocator>(sizes.request_bytes);
   response_slots_ = std::make_unique<channel::SlotAllocator>(sizes.response_bytes);
   renewal_sent_ = loop_.Now();
   KeepWatch();

@@ -46,8 +46,32 @@ std::span<std::byte> BodyBuffer::Writable(size_t most) {
   return {data() + size_, bytes};
 }
 
+void BodyBuffer::ReceiveInto(std::span<std::byte> memory, std::shared_ptr<const void> owner) {
+  if (size_ > 0) std::memcpy(memory.data(), data(), size_);
+  small_.reset();
+  large_.Clear();
+  lent_ = memory.data();
+  owner_ = std::move(owner);
+  capacity_ = memory.size();
+}
+
 bool BodyBuffer::Grow(size_t capacity) {
   if (capacity <= capacity_) return true;
+  if (lent_ == nullptr) return GrowOwn(capacity);
+  // More than was said: it goes on in memory of its own.
+  std::byte* const from = std::exchange(lent_, nullptr);
+  const size_t lent_bytes = std::exchange(capacity_, 0);
+  if (!GrowOwn(capacity)) {
+    lent_ = from;
+    capacity_ = lent_bytes;
+    return false;
+  }
+  if (size_ > 0) std::memcpy(data(), from, size_);
+  owner_.reset();
+  return true;
+}
+
+bool BodyBuffer::GrowOwn(size_t capacity) {
   if (capacity > kSmallBytesMax) {
     if (!large_.Grow(capacity)) return false;
     if (small_ != nullptr) {
@@ -59,7 +83,7 @@ bool BodyBuffer::Grow(size_t capacity) {
   }
   std::unique_ptr<std::byte[]> grown(new (std::nothrow) std::byte[capacity]);
   if (grown == nullptr) return false;
-  if (size_ > 0) std::memcpy(grown.get(), small_.get(), size_);
+  if (small_ != nullptr && size_ > 0) std::memcpy(grown.get(), small_.get(), size_);
   small_ = std::move(grown);
   capacity_ = capacity;
   return true;
@@ -74,6 +98,8 @@ bool BodyBuffer::Charge(size_t size) {
 void BodyBuffer::Clear() {
   small_.reset();
   large_.Clear();
+  lent_ = nullptr;
+  owner_.reset();
   held_.Clear();
   size_ = 0;
   capacity_ = 0;

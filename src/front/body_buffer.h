@@ -39,17 +39,26 @@ class BodyBuffer {
   std::span<std::byte> mutable_bytes() { return {data(), size_}; }
   size_t size() const { return size_; }
   bool full() const { return size_ == capacity_; }
+  // From now on the bytes lie at the start of `memory`, those that have come included, for as long
+  // as they fit there. REQUIRES: memory.size() >= size(). Lifetime: `owner` keeps the memory.
+  void ReceiveInto(std::span<std::byte> memory, std::shared_ptr<const void> owner);
   // Gives the memory back.
   void Clear();
 
  private:
-  std::byte* data() const { return small_ != nullptr ? small_.get() : large_.data(); }
+  std::byte* data() const {
+    if (lent_ != nullptr) return lent_;
+    return small_ != nullptr ? small_.get() : large_.data();
+  }
   bool Grow(size_t capacity);
+  bool GrowOwn(size_t capacity);
   bool Charge(size_t size);
 
   base::BytesHeld held_;
-  std::unique_ptr<std::byte[]> small_;  // One of the two holds the bytes.
+  std::unique_ptr<std::byte[]> small_;  // One of the three holds the bytes.
   base::RecycledBlock large_;
+  std::byte* lent_ = nullptr;
+  std::shared_ptr<const void> owner_;  // Of what is lent.
   size_t size_ = 0;
   size_t capacity_ = 0;
 };

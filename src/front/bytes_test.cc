@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
 #include <numeric>
 #include <random>
 
@@ -97,6 +99,42 @@ TEST(BodyBuffer, WritableIsNoMoreThanTheBudgetHas) {
   EXPECT_EQ(body.Writable(9'000).size(), 9'000u);
   body.Commit(9'000);
   EXPECT_TRUE(body.Writable(9'000).empty());
+}
+
+TEST(BodyBuffer, GoesOnInMemoryThatItIsLent) {
+  base::ByteBudget budget(1'000'000);
+  BodyBuffer body(&budget);
+  std::vector<std::byte> sent(100'000);
+  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(i * 31 >> 3);
+  const std::span<const std::byte> all(sent);
+  ASSERT_TRUE(body.Append(all.first(10)));
+  auto lent = std::make_shared<std::vector<std::byte>>(90'000);
+  const std::weak_ptr<std::vector<std::byte>> owner = lent;
+  body.ReceiveInto(*lent, lent);
+  const std::byte* const place = lent->data();
+  lent.reset();
+  ASSERT_TRUE(body.Append(all.subspan(10, 89'990), 100'000));
+  EXPECT_EQ(body.bytes().data(), place);
+  EXPECT_TRUE(std::ranges::equal(body.bytes(), all.first(90'000)));
+  EXPECT_GE(budget.used(), 90'000u);
+  EXPECT_FALSE(owner.expired());
+  ASSERT_TRUE(body.Append(all.subspan(90'000))) << "more than was lent";
+  EXPECT_TRUE(std::ranges::equal(body.bytes(), all));
+  EXPECT_TRUE(owner.expired());
+}
+
+TEST(BodyBuffer, GivesBackWhatItWasLent) {
+  base::ByteBudget budget(1'000'000);
+  BodyBuffer body(&budget);
+  auto lent = std::make_shared<std::vector<std::byte>>(1000);
+  body.ReceiveInto(*lent, lent);
+  ASSERT_TRUE(body.Append(std::vector<std::byte>(500)));
+  EXPECT_EQ(lent.use_count(), 2);
+  body.Clear();
+  EXPECT_EQ(lent.use_count(), 1);
+  EXPECT_EQ(body.size(), 0u);
+  ASSERT_TRUE(body.Append(std::vector<std::byte>(500)));
+  EXPECT_NE(body.bytes().data(), lent->data());
 }
 
 TEST(TokenBucket, AllowsABurstThenARate) {

@@ -63,6 +63,9 @@ class Call : public Exchange, public std::enable_shared_from_this<Call> {
   Trace& trace() override { return trace_; }
   void Send(Answer answer) override;
   void OnCancel(absl::AnyInvocable<void()> cancelled) override;
+  void ReceiveInto(std::span<std::byte> memory, std::shared_ptr<const void> owner) override {
+    body_.ReceiveInto(memory, std::move(owner));
+  }
   void BeginStream() override { streaming_ = true; }
   void Write(std::string message) override;
 

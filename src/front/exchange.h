@@ -92,6 +92,10 @@ class Exchange {
   // it has already gone. After Send it is forgotten.
   virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
 
+  // From inside OnBodyBegin: the body is received at the start of `memory`, which is as large as
+  // the body at least. Lifetime: `owner` keeps the memory.
+  virtual void ReceiveInto(std::span<std::byte> memory, std::shared_ptr<const void> owner) = 0;
+
   // From inside OnHead of a gRPC call: it is a stream. Its messages come one by one, by OnMessage,
   // where body() is the one message; it is answered by any number of Writes and ends with Send,
   // whose status alone counts.
@@ -120,9 +124,11 @@ class Service {
   virtual ~Service() = default;
   // Head complete, body not yet read. The service may Send at once (refusal).
   virtual void OnHead(Exchange& exchange) = 0;
-  // Of a large gRPC message the first bytes are there, and its announced size is `bytes`: the
-  // service may Send at once. Once a call, uncompressed ones only; body() is what has come.
-  virtual void OnBodyBegin(Exchange& /*exchange*/, uint64_t /*bytes*/) {}
+  // Of a large gRPC call the body's first bytes are there, and it will have `bytes` of them, the
+  // prefix included: the service may Send at once, or say where to receive them. Once a call,
+  // uncompressed ones only; body() need not have them yet.
+  virtual void OnBodyBegin(Exchange& /*exchange*/, std::span<const std::byte> /*begin*/,
+                           uint64_t /*bytes*/) {}
   // Body complete; not called when OnHead has answered, nor when the connection itself refused the
   // body (too large, cut short, no memory left) or the client left before its end.
   virtual void OnRequest(std::shared_ptr<Exchange> exchange) = 0;

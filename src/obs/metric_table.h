@@ -169,7 +169,8 @@ inline constexpr std::array<MetricRow, static_cast<size_t>(Metric::kCount)> kMet
      "Time of runs that was for callers who had gone when they ended: of each run the part of its "
      "calls."},
     {"tensord_copied_bytes_total", MetricKind::kCounter, "model_name,version",
-     "Tensor bytes copied in user space between a client's bytes and a worker, both ways."},
+     "Tensor bytes copied in user space: from a gRPC connection into a call's memory, from there "
+     "into a worker's, and out of a worker's."},
     {"tensord_pss_bytes", MetricKind::kGauge, "process,model_name,version",
      "Proportional set size of a process, read when this page is made."},
     {"tensord_request_bytes_held", MetricKind::kGauge, "",

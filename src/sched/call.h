@@ -55,6 +55,7 @@ struct Call {
   // worker still holds its tensors: this is let go only after the worker is through with them. May
   // be null when the bytes outlive the queue and its workers anyway.
   std::shared_ptr<const void> keep = {};
+  uint64_t received_bytes = 0;  // Of the inputs, that were copied when they came; for the counter.
   int64_t rows = -1;  // The leading dim, equal in all inputs; -1 when there is none: runs alone.
   absl::Time arrived = {};
   absl::Time deadline = absl::InfiniteFuture();

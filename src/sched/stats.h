@@ -49,6 +49,7 @@ struct Stats {
   int64_t lost = 0;             // A worker died with it (UNAVAILABLE, INTERNAL).
   int64_t failed_all = 0;       // By FailAll.
 
+  uint64_t received_bytes = 0;  // Of all calls, as Call has it.
   int64_t runs = 0;
   int64_t run_calls = 0;
   int64_t run_rows = 0;

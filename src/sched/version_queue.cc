@@ -65,6 +65,7 @@ CallId VersionQueue::Submit(Call call) {
   TENSORD_CHECK(call.inputs.size() ==
                 options_.signatures[static_cast<size_t>(call.signature)].inputs);
   ++stats_.submitted;
+  stats_.received_bytes += call.received_bytes;
   const uint64_t bytes = BytesOf(call);
   const PoisonList::Standing standing = poison_.Find(call, timers_.Now());
   Refusal refusal = RefuseByContent(standing);

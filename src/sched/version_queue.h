@@ -50,6 +50,9 @@ class VersionQueue {
   // The same decision before the call's inputs are there: why it would be refused now, for lack of
   // room or time, whatever is in it; nullopt when it would not. What is refused here is counted.
   std::optional<CallResult> RefuseEarly(const EarlyCall& call);
+  // Where a call of so many bytes may be received, when nothing waits here and an executor is idle:
+  // it will then most likely run alone, and soon. Empty otherwise.
+  fleet::ReceivePlace LeaseForReceive(uint64_t bytes);
   // Nobody waits for this call any longer; its `done` will not run. Queued: it is gone. Running:
   // what comes out is dropped. Does nothing for a call that was answered.
   void Cancel(CallId id);

@@ -203,6 +203,12 @@ std::optional<Forecast> VersionQueue::ForecastOf(const Call& call) {
   return Forecast{.wait = WorkBefore(place) / executors, .run = *run};
 }
 
+fleet::ReceivePlace VersionQueue::LeaseForReceive(uint64_t bytes) {
+  if (lanes_.calls() > 0 || closed_) return {};
+  WorkerSlot* const slot = workers_.PickIdle();
+  return slot == nullptr ? fleet::ReceivePlace{} : slot->worker->LeaseForReceive(bytes);
+}
+
 std::optional<CallResult> VersionQueue::RefuseEarly(const EarlyCall& call) {
   const absl::Time now = timers_.Now();
   if (lanes_.calls() == 0 || closed_ || call.deadline <= now) return std::nullopt;

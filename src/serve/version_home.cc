@@ -132,9 +132,10 @@ void VersionHome::Drop(const VersionId& id, const absl::Status& status) {
 std::vector<VersionStats> VersionHome::Collect() const {
   std::vector<VersionStats> all;
   for (const auto& [id, version] : versions_) {
-    uint64_t copied = version.copied_before;
+    sched::Stats stats = version.queue->stats();
+    uint64_t copied = version.copied_before + stats.received_bytes;
     for (const fleet::Worker* worker : version.workers) copied += worker->CopiedBytes();
-    VersionStats& line = all.emplace_back(VersionStats{id, version.queue->stats(), copied});
+    VersionStats& line = all.emplace_back(VersionStats{id, std::move(stats), copied});
     const tensor::SignatureList& signatures = version.servable->signatures;
     for (size_t i = 0; i < signatures.size(); ++i) {
       for (const sched::RunTimeHint& time : line.stats.signatures[i].run_times) {

@@ -43,7 +43,7 @@ struct VersionSetup {
 struct VersionStats {
   VersionId id;
   sched::Stats stats;
-  uint64_t copied_bytes = 0;  // Of all its workers, also those that are gone.
+  uint64_t copied_bytes = 0;  // On the way in and by all its workers, also those that are gone.
   RunTimeBook run_times = {};
 };
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/text.h"
 #include "train/limits.h"
@@ -169,8 +170,8 @@ std::string FailureSummary(const std::vector<RankEnd>& ends, const std::vector<T
   for (const RankEnd& end : ends) {
     if (end.rank != cause) continue;
     text += base::Cat("first failure: ", TaskName(tasks[static_cast<size_t>(end.rank)]), ", ",
-                      HowItEnded(end), ", after ", static_cast<double>(end.since_ms / 100) / 10,
-                      " s\n");
+                      HowItEnded(end), ", after ",
+                      std::round(static_cast<double>(end.since_ms) / 100) / 10, " s\n");
     size_t at = 0;
     while (at < end.words.size()) {
       const size_t stop = std::min(end.words.find('\n', at), end.words.size());

@@ -120,7 +120,7 @@ void Job::MaybePrepare() {
   for (const Node* node : Members()) facts.push_back(node->joined.facts);
   const Findings findings = CompareNodes(facts);
   for (const std::string& text : findings.warnings) {
-    actions_.push_back(Say{Severity::kWarning, text});
+    actions_.emplace_back(Say{Severity::kWarning, text});
   }
   if (!findings.errors.empty()) {
     for (const std::string& text : findings.errors) SayError(text);
@@ -216,7 +216,7 @@ void Job::StartAll() {
   const std::vector<Node*> members = Members();
   for (size_t i = 0; i < members.size(); ++i) {
     members[i]->gone = false;
-    actions_.push_back(
+    actions_.emplace_back(
         Tell{members[i]->id, StartRanks{.generation = generation_,
                                         .restarts = restarts_,
                                         .first_rank = members[i]->first_rank,
@@ -366,7 +366,7 @@ void Job::Decide() {
   const int cause = FindCause(ends);
   const RankEnd* first = cause < 0 ? nullptr : &ends_.at(cause);
   if (first == nullptr || !AsksForRestart(*first)) {
-    if (undisturbed) actions_.push_back(Print{FailureSummary(ends, tasks_)});
+    if (undisturbed) actions_.emplace_back(Print{FailureSummary(ends, tasks_)});
   }
   if (now_ - started_ >= policy_.healthy_after) counted_restarts_ = failures_in_row_ = 0;
   DecideAfterFailure(first);
@@ -416,16 +416,16 @@ void Job::Finish(int code, const std::string& words) {
   phase_ = Phase::kOver;
   wake_ = absl::InfiniteFuture();
   if (!words.empty()) {
-    actions_.push_back(Say{code == 0 ? Severity::kInfo : Severity::kError, words});
+    actions_.emplace_back(Say{code == 0 ? Severity::kInfo : Severity::kError, words});
   }
-  for (const Node& node : nodes_) actions_.push_back(Tell{node.id, train::Finish{code, words}});
-  actions_.push_back(End{code});
+  for (const Node& node : nodes_) actions_.emplace_back(Tell{node.id, train::Finish{code, words}});
+  actions_.emplace_back(End{code});
 }
 
 // ---- Parts --------------------------------------------------------------------------------------
 
 void Job::ToAll(const Command& command) {
-  for (const Node* node : Members()) actions_.push_back(Tell{node->id, command});
+  for (const Node* node : Members()) actions_.emplace_back(Tell{node->id, command});
 }
 
 bool Job::AllAnswered() const {

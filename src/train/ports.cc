@@ -91,6 +91,7 @@ void ReservedPort::StopListening() { shutdown(socket_.get(), SHUT_RDWR); }
 
 std::vector<std::string> Unreachable(const std::vector<std::string>& addresses) {
   std::vector<Attempt> attempts;
+  attempts.reserve(addresses.size());
   for (const std::string& address : addresses) attempts.push_back(Begin(address));
   const absl::Time deadline = base::MonotonicClock().Now() + limits::kProbeWait;
   std::vector<std::string> failed;

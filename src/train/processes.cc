@@ -34,6 +34,7 @@ constexpr int kSweepsMax = 200;  // Of 50 ms: a process that cannot die (a dead 
 
 std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
   pointers.push_back(nullptr);
   return pointers;

@@ -92,7 +92,62 @@ absl::StatusOr<DecodedTensor> DecodeEntry(const Entry& entry, DecodeBudget* budg
   return DecodeTensor(pieces, budget);
 }
 
+bool Skip(uint64_t bytes, std::string_view* rest) {
+  if (bytes > rest->size()) return false;
+  rest->remove_prefix(static_cast<size_t>(bytes));
+  return true;
+}
+
+// Moves to the payload of the next length-delimited field of that number and gives its length,
+// which may be more than there is. None when it does not begin in what there is.
+std::optional<uint64_t> Enter(uint32_t field, std::string_view* rest) {
+  uint64_t tag = 0;
+  uint64_t value = 0;
+  while (base::ReadVarint(rest, &tag)) {
+    switch (static_cast<WireType>(tag & 7)) {
+      case WireType::kVarint:
+        if (!base::ReadVarint(rest, &value)) return std::nullopt;
+        break;
+      case WireType::kFixed64:
+        if (!Skip(8, rest)) return std::nullopt;
+        break;
+      case WireType::kFixed32:
+        if (!Skip(4, rest)) return std::nullopt;
+        break;
+      case WireType::kBytes:
+        if (!base::ReadVarint(rest, &value)) return std::nullopt;
+        if (tag >> 3 == field) return value;
+        if (!Skip(value, rest)) return std::nullopt;
+        break;
+      default:
+        return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+constexpr uint32_t kInputsField = 2;         // Of PredictRequest.
+constexpr uint32_t kValueField = 2;          // Of an entry of its map.
+constexpr uint32_t kTensorContentField = 4;  // Of TensorProto.
+
 }  // namespace
+
+std::optional<ContentPlace> PeekContent(std::string_view prefix, uint64_t least) {
+  std::string_view rest = prefix;
+  while (const std::optional<uint64_t> entry_bytes = Enter(kInputsField, &rest)) {
+    std::string_view entry = rest.substr(0, *entry_bytes);
+    if (const auto value_bytes = Enter(kValueField, &entry)) {
+      std::string_view tensor = entry.substr(0, *value_bytes);
+      const std::optional<uint64_t> bytes = Enter(kTensorContentField, &tensor);
+      if (bytes.value_or(0) >= std::max<uint64_t>(least, 1)) {
+        return ContentPlace{.offset = static_cast<size_t>(tensor.data() - prefix.data()),
+                            .bytes = *bytes};
+      }
+    }
+    if (!Skip(*entry_bytes, &rest)) break;
+  }
+  return std::nullopt;
+}
 
 absl::Status MergeModelSpec(std::string_view bytes, tensor::ModelSpec* spec) {
   WireReader reader(bytes);

@@ -44,6 +44,16 @@ absl::StatusOr<tensor::PredictRequest> ParsePredict(std::string_view body);
 // a part of the message.
 std::optional<tensor::ModelSpec> PeekModelSpec(std::string_view prefix);
 
+// Where a tensor's content lies in a serialized PredictRequest.
+struct ContentPlace {
+  size_t offset = 0;  // From the message's beginning.
+  uint64_t bytes = 0;
+};
+
+// The first tensor_content of at least `least` bytes that begins in `prefix`, a part of the
+// message, as far as it can be told from that; nothing is checked.
+std::optional<ContentPlace> PeekContent(std::string_view prefix, uint64_t least);
+
 // Adds what a serialized tensorflow.serving.ModelSpec says, as protobuf merges messages.
 // INVALID_ARGUMENT when malformed.
 absl::Status MergeModelSpec(std::string_view bytes, tensor::ModelSpec* spec);

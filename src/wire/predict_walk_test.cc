@@ -464,5 +464,48 @@ TEST(PeekModelSpec, SaysNothingWhereItIsNotPlainlyThere) {
   EXPECT_EQ(PeekModelSpec(std::string_view("\x0a\0", 2)), std::nullopt) << "it has no name";
 }
 
+TEST(PeekContent, FindsALargeTensorOfWhichOnlyTheBeginningIsThere) {
+  tf::serving::PredictRequest request;
+  request.mutable_model_spec()->set_name("half");
+  tf::TensorProto x = Proto(tf::DT_FLOAT, {100, 1000});
+  x.set_tensor_content(std::string(400'000, 'c'));
+  (*request.mutable_inputs())["x"] = x;
+  const std::string bytes = request.SerializeAsString();
+  for (const size_t size : {bytes.size(), size_t{1000}}) {
+    const auto content = PeekContent(std::string_view(bytes).substr(0, size), 65'536);
+    ASSERT_TRUE(content.has_value()) << size;
+    EXPECT_EQ(content->offset, bytes.find("ccc"));
+    EXPECT_EQ(content->bytes, 400'000u);
+  }
+  EXPECT_FALSE(PeekContent(bytes, 400'001).has_value());
+  EXPECT_FALSE(PeekContent(std::string_view(bytes).substr(0, 20), 1).has_value());
+}
+
+TEST(PeekContent, PassesSmallTensorsOnTheWay) {
+  tf::serving::PredictRequest request;
+  request.mutable_model_spec()->set_name("half");
+  tf::TensorProto small = Proto(tf::DT_FLOAT, {1});
+  small.set_tensor_content("1234");
+  (*request.mutable_inputs())["a"] = small;
+  const std::string first = request.SerializeAsString();
+  tf::serving::PredictRequest rest;
+  tf::TensorProto large = Proto(tf::DT_FLOAT, {1000});
+  large.set_tensor_content(std::string(4000, 'c'));
+  (*rest.mutable_inputs())["b"] = large;
+  const std::string bytes = first + rest.SerializeAsString();
+  const auto content = PeekContent(std::string_view(bytes).substr(0, 200), 1000);
+  ASSERT_TRUE(content.has_value());
+  EXPECT_EQ(content->offset, bytes.find("ccc"));
+}
+
+TEST(PeekContent, FindsNothingInWhatIsNoRequest) {
+  for (const std::string_view bytes :
+       {std::string_view(""), std::string_view("\x12"), std::string_view("\x12\xff\xff\xff\xff"),
+        std::string_view("\x13\x12\x22"), std::string_view("\x12\x7f\x12\x7f\x22\x00", 6),
+        std::string_view("\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")}) {
+    EXPECT_FALSE(PeekContent(bytes, 0).has_value());
+  }
+}
+
 }  // namespace
 }  // namespace tensord::wire

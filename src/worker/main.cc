@@ -168,7 +168,7 @@ int RunZygote(const Options& options) {
                               return std::make_unique<engine::TensorFlowEngine>(&*runtime);
                             }};
   return ServeForks(
-      front, [&equipment] { return equipment; }, supervisor);
+      front, [&equipment] { return Equipment(equipment); }, supervisor);
 }
 
 int SelfTest(const Options& options) {

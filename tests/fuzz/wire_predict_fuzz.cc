@@ -67,6 +67,17 @@ void TryPredict(std::string_view body) {
   }
 }
 
+void TryPeek(std::string_view prefix) {
+  const auto spec = wire::PeekModelSpec(prefix);
+  TENSORD_CHECK(!spec.has_value() || !spec->name.empty());
+  for (const uint64_t least : {1, 1000}) {
+    const auto content = wire::PeekContent(prefix, least);
+    if (!content.has_value()) continue;
+    TENSORD_CHECK(content->offset <= prefix.size());
+    TENSORD_CHECK(content->bytes >= least);
+  }
+}
+
 void TrySignatures(std::string_view bytes) {
   const auto signatures = wire::ParseSignatures(bytes);
   if (!signatures.ok()) return;
@@ -105,6 +116,7 @@ void TryExamples(std::string_view body) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   tensord::TryPredict(bytes);
+  tensord::TryPeek(bytes);
   tensord::TrySignatures(bytes);
   tensord::TryExamples(bytes);
   (void)tensord::wire::ParseGetModelMetadataRequest(bytes).ok();

@@ -320,7 +320,7 @@ absl::Status Interpreter::Run(const tensor::Signature& signature, const LiteBind
     RETURN_IF_ERROR(Feed(signature, binding, inputs, &fed));
     ASSIGN_OR_RETURN(const std::vector<Memory> room,
                      MakeRoom(runner, binding.runner, fed, string_bytes));
-    const absl::Status run = Invoke(binding.runner, fed, room);
+    absl::Status run = Invoke(binding.runner, fed, room);
     if (run.ok()) {
       RETURN_IF_ERROR(Collect(signature, binding, room, outputs));
       return CheckWritten(binding.runner);

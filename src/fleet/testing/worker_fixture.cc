@@ -45,15 +45,24 @@ void WorkerFixture::Advance(absl::Duration by) {
 Asked* WorkerFixture::AskTwice(std::vector<float> values, absl::Time deadline) {
   Asked* asked = asked_.emplace_back(std::make_unique<Asked>()).get();
   asked->values = std::move(values);
-  const auto rows = static_cast<int64_t>(asked->values.size());
-  const tensor::TensorView view{
-      tensor::DType::kFloat, {rows}, std::as_bytes(std::span(asked->values))};
+  Submit(asked, asked->values, deadline);
+  return asked;
+}
+
+Asked* WorkerFixture::AskTwiceAt(std::span<const float> values, absl::Time deadline) {
+  Asked* asked = asked_.emplace_back(std::make_unique<Asked>()).get();
+  Submit(asked, values, deadline);
+  return asked;
+}
+
+void WorkerFixture::Submit(Asked* asked, std::span<const float> values, absl::Time deadline) {
+  const auto rows = static_cast<int64_t>(values.size());
+  const tensor::TensorView view{tensor::DType::kFloat, {rows}, std::as_bytes(values)};
   handle_->Submit({.signature = FakeProcess::kTwice, .inputs = {{view}}, .deadline = deadline},
                   [asked](RunOutcome outcome) {
                     ++asked->outcomes;
                     asked->outcome = std::move(outcome);
                   });
-  return asked;
 }
 
 void WorkerFixture::AnswerLarge(const std::vector<float>& values) {

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,8 @@ class WorkerFixture : public ::testing::Test, public WorkerObserver {
   // Asks for values that fit no standard segment, and answers.
   void AnswerLarge(const std::vector<float>& values);
   Asked* AskTwice(std::vector<float> values, absl::Time deadline = absl::InfiniteFuture());
+  // Likewise, of floats that lie somewhere already. Lifetime: until the answer.
+  Asked* AskTwiceAt(std::span<const float> values, absl::Time deadline = absl::InfiniteFuture());
   // Submits the strings of each piece to "strings".
   Asked* AskStrings(const std::vector<std::vector<std::string>>& pieces);
   static std::vector<float> FloatsOf(const Asked& asked);
@@ -64,6 +67,8 @@ class WorkerFixture : public ::testing::Test, public WorkerObserver {
   void OnLoaded(WorkerHandle& worker, const engine::ModelInfo& info) override;
   void OnFree() override { ++frees_; }
   void OnEnded(WorkerHandle* worker, End end, const absl::Status& reason) override;
+
+  void Submit(Asked* asked, std::span<const float> values, absl::Time deadline);
 
   HandClock clock_;
   std::unique_ptr<loop::EventLoop> loop_;

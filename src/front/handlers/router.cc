@@ -166,6 +166,9 @@ Method MethodOf(wire::OipKind kind) {
 
 // Below this the body comes with the head.
 constexpr uint64_t kEarlyBytesMin = 4096;
+// A smaller tensor's copy costs less than the care for its place.
+constexpr uint64_t kInPlaceBytesMin = uint64_t{64} << 10;
+constexpr size_t kTensorAlignment = 64;  // What the runtime asks for.
 
 // As the head announces it; 0 when it does not.
 uint64_t BodyBytes(const RequestHead& head) {
@@ -260,15 +263,16 @@ void Router::RefuseRestEarly(Exchange& exchange) {
   ReplyJsonError(exchange, refusal->status, cors(), refusal->retry_after);
 }
 
-// The same for a large gRPC message, whose first field names the model.
-void Router::OnBodyBegin(Exchange& exchange, uint64_t bytes) {
+// The same for a large gRPC message, whose first field names the model. One that stays, and whose
+// tensor the worker can read where it arrives, is received there.
+void Router::OnBodyBegin(Exchange& exchange, std::span<const std::byte> begin, uint64_t bytes) {
   const RequestHead& head = exchange.head();
   const Method method = exchange.trace().method;
   const bool infers =
       method == Method::kPredict || method == Method::kClassify || method == Method::kRegress;
   if (!infers) return;
   const std::optional<tensor::ModelSpec> spec =
-      wire::PeekModelSpec(wire::Chars(exchange.body().subspan(kGrpcPrefixBytes)));
+      wire::PeekModelSpec(wire::Chars(begin.subspan(kGrpcPrefixBytes)));
   if (!spec.has_value() || !Permits(context_, head, Operation::kInfer, spec->name)) return;
   const absl::StatusOr<GrpcHead> grpc = ParseGrpcHead(head);
   if (!grpc.ok() || grpc->service != kPredictionService) return;  // Other messages are other bytes.
@@ -277,7 +281,32 @@ void Router::OnBodyBegin(Exchange& exchange, uint64_t bytes) {
       {.bytes = bytes,
        .retry = grpc->previous_attempts > 0,
        .deadline = std::min(grpc->deadline, head.arrived + limits::kDeadlineDefault)});
-  if (refusal.has_value()) ReplyGrpc(exchange, refusal->status, {}, refusal->retry_after);
+  if (refusal.has_value()) {
+    return ReplyGrpc(exchange, refusal->status, {}, refusal->retry_after);
+  }
+  if (method == Method::kPredict) ReceiveInPlace(exchange, *spec, begin, bytes);
+}
+
+// Has the body received in memory that the model's worker reads, with its large tensor at a
+// multiple of 64, where the runtime takes it without a copy. Only where the model is at home on
+// this loop.
+void Router::ReceiveInPlace(Exchange& exchange, const tensor::ModelSpec& spec,
+                            std::span<const std::byte> begin, uint64_t bytes) {
+  const std::optional<wire::ContentPlace> content =
+      wire::PeekContent(wire::Chars(begin.subspan(kGrpcPrefixBytes)), kInPlaceBytesMin);
+  sched::VersionQueue* const queue = QueueHere(exchange, spec);
+  if (!content.has_value() || queue == nullptr) return;
+  const size_t before = (kGrpcPrefixBytes + content->offset) % kTensorAlignment;
+  const size_t gap = (kTensorAlignment - before) % kTensorAlignment;
+  const fleet::ReceivePlace place = queue->LeaseForReceive(gap + bytes);
+  if (!place.memory.empty()) exchange.ReceiveInto(place.memory.subspan(gap), place.lease);
+}
+
+// The queue of the version that a call is for; null when it is not on this loop.
+sched::VersionQueue* Router::QueueHere(Exchange& exchange, const tensor::ModelSpec& spec) const {
+  const auto servable = FindServable(context_, spec, exchange.trace());
+  if (!servable.ok() || (*servable)->home != context_.loop) return nullptr;
+  return (*servable)->queue;
 }
 
 // What the queue of the model says to a call whose body is still on its way. Other errors are
@@ -285,15 +314,13 @@ void Router::OnBodyBegin(Exchange& exchange, uint64_t bytes) {
 std::optional<sched::CallResult> Router::RefusalBefore(Exchange& exchange,
                                                        const tensor::ModelSpec& spec,
                                                        sched::EarlyCall call) {
-  const auto servable = FindServable(context_, spec, exchange.trace());
-  if (!servable.ok() || (*servable)->home != context_.loop || (*servable)->queue == nullptr) {
-    return std::nullopt;
-  }
+  sched::VersionQueue* const queue = QueueHere(exchange, spec);
+  if (queue == nullptr) return std::nullopt;
   const RequestHead& head = exchange.head();
   call.criticality = CriticalityOf(head).value_or(tensor::Criticality::kCritical);
   call.client = ClientOf(head, context_.server->options->client_identity_header);
   call.arrived = head.arrived;
-  return (*servable)->queue->RefuseEarly(call);
+  return queue->RefuseEarly(call);
 }
 
 void Router::SetSnapshot(std::shared_ptr<const models::Snapshot> snapshot) {

@@ -5,11 +5,13 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "front/exchange.h"
 #include "front/handlers/context.h"
 #include "front/handlers/health.h"
 #include "sched/call.h"
+#include "sched/version_queue.h"
 #include "tensor/request.h"
 
 namespace tensord::front {
@@ -22,7 +24,7 @@ class Router final : public Service {
 
   // Everything before the body: a call that its head already refuses is answered at once.
   void OnHead(Exchange& exchange) override;
-  void OnBodyBegin(Exchange& exchange, uint64_t bytes) override;
+  void OnBodyBegin(Exchange& exchange, std::span<const std::byte> begin, uint64_t bytes) override;
   void OnRequest(std::shared_ptr<Exchange> exchange) override;
   void OnDone(const Ending& ending) override;
 
@@ -42,6 +44,9 @@ class Router final : public Service {
   void OnHttp(std::shared_ptr<Exchange> exchange);
   void OnRest(std::shared_ptr<Exchange> exchange);
   void RefuseRestEarly(Exchange& exchange);
+  sched::VersionQueue* QueueHere(Exchange& exchange, const tensor::ModelSpec& spec) const;
+  void ReceiveInPlace(Exchange& exchange, const tensor::ModelSpec& spec,
+                      std::span<const std::byte> begin, uint64_t bytes);
   std::optional<sched::CallResult> RefusalBefore(Exchange& exchange, const tensor::ModelSpec& spec,
                                                  sched::EarlyCall call);
   bool cors() const { return context_.cors(); }

@@ -4,6 +4,8 @@
 #include "front/handlers/run_call.h"
 
 #include <algorithm>
+#include <functional>
+#include <span>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -54,6 +56,18 @@ void LogAsMessages(const PreparedCall& call, const sched::CallResult& result) {
              .request = std::move(messages->request),
              .response = std::move(messages->response),
              .answered = AnsweredSpec(*call.target.servable, call.target.signature)});
+}
+
+// Of the inputs, what lies in the body, into which a gRPC connection copied it.
+uint64_t BytesIn(std::span<const std::byte> body, const std::vector<tensor::TensorView>& inputs) {
+  uint64_t bytes = 0;
+  const std::less<> less;
+  for (const tensor::TensorView& input : inputs) {
+    const bool inside = !less(input.bytes.data(), body.data()) &&
+                        less(input.bytes.data(), body.data() + body.size());
+    if (inside) bytes += input.bytes.size();
+  }
+  return bytes;
 }
 
 Submission MakeSubmission(const LoopContext& context, const std::shared_ptr<Exchange>& exchange,
@@ -151,6 +165,7 @@ void RunGrpcCall(const LoopContext& context, std::shared_ptr<Exchange> exchange,
   Submission submission = MakeSubmission(
       context, exchange, call, std::min(head.deadline, arrived + limits::kDeadlineDefault));
   submission.call.retry = head.previous_attempts > 0;
+  submission.call.received_bytes = BytesIn(exchange->body(), submission.call.inputs);
   submission.done = [exchange, call](const sched::CallResult& result) {
     absl::StatusOr<std::string> body = BodyOf(*call, result);
     if (body.ok() && call->messages) {

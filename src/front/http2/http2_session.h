@@ -70,7 +70,7 @@ class Http2Session final : public Session, public AnswerTarget {
   void EndHead(Http2Stream* stream);
   void RefuseHead(Http2Stream* stream);
   bool LearnBodySize(Http2Stream* stream, std::span<const std::byte> bytes);
-  bool TellBegin(Http2Stream* stream);
+  bool TellBegin(Http2Stream* stream, std::span<const std::byte> bytes);
   void OpenWindow(Http2Stream* stream);
   void EndBody(Http2Stream* stream);
   bool BeginInflate(Http2Stream* stream);

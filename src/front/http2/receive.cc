@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -285,22 +286,28 @@ void Http2Session::OnData(int32_t id, std::span<const std::byte> bytes) {
                            .why = base::Cat("the request's body has more than ",
                                             edge().body_bytes_max, " bytes, the limit")});
   }
-  if (!body->Append(bytes, stream->body_bytes.value_or(0)))
+  if (!TellBegin(stream, bytes)) return;
+  if (!body->Append(bytes, stream->body_bytes.value_or(0))) {
     return Refuse(stream, OutOfMemoryRefusal());
-  if (TellBegin(stream)) OpenWindow(stream);
+  }
+  OpenWindow(stream);
 }
 
-// Lets the service refuse a large call by its first bytes. False when it did.
-bool Http2Session::TellBegin(Http2Stream* stream) {
+// Lets the service refuse a large call by its first bytes, before they are put anywhere. False when
+// it did.
+bool Http2Session::TellBegin(Http2Stream* stream, std::span<const std::byte> bytes) {
   const std::span<const std::byte> have = stream->body();
   if (stream->begin_told || !stream->grpc || stream->body_bytes.value_or(0) < kEarlyBodyBytesMin ||
-      have.size() < kEarlyBeginBytes) {
+      have.size() + bytes.size() < kEarlyBeginBytes) {
     return true;
   }
   stream->begin_told = true;
-  if (have[0] != std::byte{0}) return true;  // Compressed.
+  std::vector<std::byte> begin(have.begin(), have.end());
+  const std::span<const std::byte> more = bytes.first(kEarlyBeginBytes - have.size());
+  begin.insert(begin.end(), more.begin(), more.end());
+  if (begin[0] != std::byte{0}) return true;  // Compressed.
   const std::shared_ptr<Http2Stream> keep = stream->self();
-  edge().service->OnBodyBegin(*stream, *stream->body_bytes - kGrpcPrefixBytes);
+  edge().service->OnBodyBegin(*stream, begin, *stream->body_bytes);
   return !stream->answered();
 }
 

@@ -261,6 +261,28 @@ TEST(Http2, ALargeCallCanBeRefusedByItsBeginning) {
   EXPECT_EQ(f.service().counts().requests, 2u);
 }
 
+TEST(Http2, ALargeCallsBeginningIsToldWhereFramesCutIt) {
+  EdgeFixture f;
+  H2Client client(&f);
+  const int32_t refused = client.Submit({{":method", "POST"},
+                                         {":scheme", "http"},
+                                         {":path", "/test.Echo/Call"},
+                                         {":authority", "test"},
+                                         {"content-type", "application/grpc"},
+                                         {"te", "trailers"}},
+                                        "", /*open=*/true);
+  client.Run();
+  const std::string begin = GrpcFrame("refuse" + std::string(999'994, 'x')).substr(0, 2000);
+  for (const auto& [from, bytes] : {std::pair{0, 3}, {3, 9}, {12, 900}, {912, 1088}}) {
+    EXPECT_FALSE(client.result(refused).closed);
+    client.SendRaw(RawFrame(NGHTTP2_DATA, 0, static_cast<uint32_t>(refused),
+                            std::string_view(begin).substr(from, bytes)));
+    client.Run();
+  }
+  EXPECT_EQ(Get(&client, refused, "grpc-message"), "refused by its beginning");
+  EXPECT_EQ(f.service().counts().begun_bytes, 1'000'000u);
+}
+
 TEST(Http2, AnswersWaitForTheClientsWindow) {
   EdgeFixture f;
   H2Client client(&f, /*initial_window=*/1000);

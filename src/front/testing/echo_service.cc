@@ -62,9 +62,10 @@ void EchoService::OnMessagesEnd(std::shared_ptr<Exchange> exchange) {
   exchange->Send(MakeGrpcEnd(absl::OkStatus()));
 }
 
-void EchoService::OnBodyBegin(Exchange& exchange, uint64_t bytes) {
-  counts_.begun_bytes += bytes;
-  const std::string text = ToString(exchange.body().subspan(kGrpcPrefixBytes));
+void EchoService::OnBodyBegin(Exchange& exchange, std::span<const std::byte> begin,
+                              uint64_t bytes) {
+  counts_.begun_bytes += bytes - kGrpcPrefixBytes;
+  const std::string text = ToString(begin.subspan(kGrpcPrefixBytes));
   if (!text.starts_with("refuse")) return;
   exchange.Send(MakeGrpcAnswer(absl::ResourceExhaustedError("refused by its beginning")));
 }

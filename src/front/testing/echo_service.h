@@ -43,7 +43,7 @@ class EchoService final : public Service {
 
   void OnHead(Exchange& exchange) override;
   // Refuses a large message that begins with "refuse".
-  void OnBodyBegin(Exchange& exchange, uint64_t bytes) override;
+  void OnBodyBegin(Exchange& exchange, std::span<const std::byte> begin, uint64_t bytes) override;
   void OnRequest(std::shared_ptr<Exchange> exchange) override;
   void OnMessage(std::shared_ptr<Exchange> exchange) override;
   void OnMessagesEnd(std::shared_ptr<Exchange> exchange) override;
