@@ -121,7 +121,7 @@ struct Completion {
   bool held = false;             // Outputs did not fit: ask with CollectRecord; needs held_bytes.
   uint64_t held_bytes = 0;
   uint64_t run_nanoseconds = 0;
-  std::vector<TensorDescriptor> outputs = {};
+  std::vector<TensorDescriptor> outputs = {};  // dtype kInvalid, no bytes: it cannot travel.
 };
 
 struct CompletionRecord {

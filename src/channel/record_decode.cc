@@ -91,12 +91,14 @@ void CheckBytes(Reader& in, const TensorDescriptor& tensor) {
   if (!bytes.ok() || *bytes != tensor.bytes) in.Fail("a tensor's bytes and shape disagree");
 }
 
-TensorDescriptor TakeDescriptor(Reader& in) {
+TensorDescriptor TakeDescriptor(Reader& in, bool may_stay) {
   TensorDescriptor tensor;
   const auto dtype = in.Get<uint32_t>();
   const auto rank = in.Get<uint32_t>();
   tensor.offset = in.Get<uint64_t>();
   tensor.bytes = in.Get<uint64_t>();
+  // An output that the worker keeps.
+  if (may_stay && dtype == 0 && rank == 0 && tensor.bytes == 0) return tensor;
   if (dtype > INT32_MAX || !tensor::IsServable(static_cast<tensor::DType>(dtype))) {
     in.Fail("a dtype is none that can be sent");
     return tensor;
@@ -118,11 +120,11 @@ TensorDescriptor TakeDescriptor(Reader& in) {
   return tensor;
 }
 
-std::vector<TensorDescriptor> TakeDescriptors(Reader& in) {
+std::vector<TensorDescriptor> TakeDescriptors(Reader& in, bool may_stay) {
   const size_t count = in.Count(limits::kInputsMax, kDescriptorBytes);
   std::vector<TensorDescriptor> tensors;
   tensors.reserve(count);
-  for (size_t i = 0; i < count && in.ok(); ++i) tensors.push_back(TakeDescriptor(in));
+  for (size_t i = 0; i < count && in.ok(); ++i) tensors.push_back(TakeDescriptor(in, may_stay));
   return tensors;
 }
 
@@ -178,7 +180,7 @@ Run TakeRun(Reader& in) {
   if (run.response_offset > UINT64_MAX - run.response_bytes) in.Fail("a region wraps around");
   run.more_signatures.resize(in.Count(limits::kSignaturesPerRunMax, sizeof(uint32_t)));
   for (uint32_t& signature : run.more_signatures) signature = in.Get<uint32_t>();
-  run.inputs = TakeDescriptors(in);
+  run.inputs = TakeDescriptors(in, /*may_stay=*/false);
   return run;
 }
 
@@ -200,7 +202,7 @@ Completion TakeCompletion(Reader& in) {
   completion.held = in.Bool<uint16_t>();
   completion.held_bytes = in.Get<uint64_t>();
   completion.run_nanoseconds = in.Get<uint64_t>();
-  completion.outputs = TakeDescriptors(in);
+  completion.outputs = TakeDescriptors(in, /*may_stay=*/true);
   completion.status = TakeStatus(in);
   if (!completion.outputs.empty() && (completion.held || !completion.status.ok())) {
     in.Fail("outputs come with an error or with `held`");

@@ -307,6 +307,20 @@ TEST(Record, TensorsThatDoNotAddUpAreRefused) {
   }
 }
 
+TEST(Record, AnOutputMayStayInTheWorkerAndAnInputIsAlwaysThere) {
+  CompletionRecord answers;
+  answers.completions.push_back({.id = 1, .outputs = {Floats(0, 1), {.offset = 64}}});
+  const auto back = DecodeToFront(Encode(1, ToFront(answers)), 1);
+  ASSERT_TRUE(back.ok()) << back.status();
+  const Completion& completion = std::get<CompletionRecord>(*back).completions.at(0);
+  ASSERT_EQ(completion.outputs.size(), 2u);
+  EXPECT_EQ(completion.outputs[1].dtype, tensor::DType::kInvalid);
+  EXPECT_EQ(completion.outputs[1].bytes, 0u);
+  RunRecord runs;
+  runs.runs.push_back({.id = 1, .inputs = {{.offset = 64}}});
+  EXPECT_THAT(Error(DecodeToWorker(Encode(1, ToWorker(runs)), 1).status()), HasSubstr("dtype"));
+}
+
 // Dims as no Shape of ours can hold them, written into the bytes.
 TEST(Record, HostileDimsAreRefused) {
   CompletionRecord record;

@@ -30,7 +30,7 @@ struct LoadOptions {
 };
 
 struct OutputInfo {
-  tensor::DType dtype = tensor::DType::kInvalid;
+  tensor::DType dtype = tensor::DType::kInvalid;  // So, without bytes: it cannot leave the runtime.
   tensor::Shape shape;
   uint64_t bytes = 0;  // Of the packed form.
 };

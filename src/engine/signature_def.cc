@@ -9,6 +9,7 @@
 #include "base/protobuf_wire.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "tensor/dense.h"
 
 namespace tensord::engine {
 namespace {
@@ -105,8 +106,7 @@ absl::StatusOr<tensor::Endpoint> ParseTensorInfo(std::string_view name, std::str
     }
   }
   if (!reader.ok()) return Malformed("tensor");
-  // The init signature's only output is an operation without a tensor.
-  if (endpoint.dtype == tensor::DType::kInvalid) endpoint.dense = false;
+  endpoint.dense = tensor::IsDense(endpoint.dense, endpoint.dtype);
   return endpoint;
 }
 

@@ -65,6 +65,18 @@ TEST(ParseSignatureDefs, UnknownRankAndSparseAndNoTensorAreTold) {
   EXPECT_FALSE(signature.outputs[0].dense);
 }
 
+TEST(ParseSignatureDefs, TypesThatNoMessageCarriesAreNotDense) {
+  const tensor::Signature signature = ParseOne(MapEntry(2, "float8", TensorInfoBytes("a:0", 25)) +
+                                               MapEntry(2, "none", TensorInfoBytes("b:0", 0)) +
+                                               MapEntry(2, "qint8", TensorInfoBytes("c:0", 11)) +
+                                               MapEntry(2, "resource", TensorInfoBytes("d:0", 20)) +
+                                               MapEntry(2, "variant", TensorInfoBytes("e:0", 21)) +
+                                               MapEntry(2, "y", TensorInfoBytes("y:0", kFloat)));
+  for (const tensor::Endpoint& output : signature.outputs) {
+    EXPECT_EQ(output.dense, output.name == "y") << output.name;
+  }
+}
+
 TEST(ParseSignatureDefs, ReadsTheMetaGraphsFieldAndNoOther) {
   const std::string bytes = MapEntry(5, "s", "") + MapEntry(1, "no", "") + BytesField(2, "graph");
   const auto list = ParseSignatureDefs(bytes, kMetaGraphSignatureField);

@@ -3,8 +3,10 @@
 
 #include "engine/unservable.h"
 
+#include <algorithm>
 #include <map>
 
+#include "base/limits.h"
 #include "base/protobuf_wire.h"
 #include "base/text.h"
 #include "tensor/dtype.h"
@@ -48,23 +50,42 @@ Obstacle Composite(uint64_t type_spec_class) {
   return {"a composite tensor", "its parts as dense tensors"};
 }
 
-// TensorInfo: name = 1, dtype = 2, coo_sparse = 4, composite_tensor = 5.
-Obstacle Look(std::string_view tensor_info) {
-  Obstacle obstacle;
-  for (WireReader reader(tensor_info); reader.Next();) {
-    if (reader.field() == 2 && reader.type() == WireType::kVarint) {
-      if (reader.number() == static_cast<uint64_t>(tensor::DType::kResource)) {
-        obstacle = {"a resource", "nothing for it: keep the variable or table inside the model"};
-      } else if (reader.number() == static_cast<uint64_t>(tensor::DType::kVariant)) {
-        obstacle = {"a variant", "its parts as dense tensors"};
-      }
-    } else if (reader.type() == WireType::kBytes && reader.field() == 4) {
-      return Composite(1);
-    } else if (reader.type() == WireType::kBytes && reader.field() == 5) {
-      return Composite(TypeSpecClass(reader.bytes()));
-    }
+Obstacle OfType(uint64_t number) {
+  constexpr uint64_t kReference = 100;  // Variables of old graphs: that much above their type.
+  const auto dtype = static_cast<tensor::DType>(
+      number > kReference && number < 256 ? number - kReference : std::min<uint64_t>(number, 256));
+  if (tensor::IsServable(dtype)) return {};
+  if (dtype == tensor::DType::kResource) {
+    return {"a resource", "nothing for it: keep the variable or table inside the model"};
   }
-  return obstacle;
+  if (dtype == tensor::DType::kVariant) return {"a variant", "its parts as dense tensors"};
+  if (dtype == tensor::DType::kInvalid) return {"declared without a type", "a typed tensor"};
+  return {base::Cat("a tensor of type ", tensor::DTypeName(dtype)),
+          "another type, to which the model casts"};
+}
+
+// TensorShapeProto: dim = 2.
+Obstacle OfShape(std::string_view shape) {
+  int rank = 0;
+  for (WireReader reader(shape); reader.Next();) rank += reader.field() == 2 ? 1 : 0;
+  if (rank <= limits::kRankMax) return {};
+  return {base::Cat("a tensor of rank ", rank, " (the limit is ", limits::kRankMax, ")"),
+          "fewer dims, which the model reshapes"};
+}
+
+// TensorInfo: name = 1, dtype = 2, tensor_shape = 3, coo_sparse = 4, composite_tensor = 5.
+Obstacle Look(std::string_view tensor_info) {
+  uint64_t type = 0;
+  Obstacle shape;
+  for (WireReader reader(tensor_info); reader.Next();) {
+    if (reader.field() == 2 && reader.type() == WireType::kVarint) type = reader.number();
+    if (reader.type() != WireType::kBytes) continue;
+    if (reader.field() == 3) shape = OfShape(reader.bytes());
+    if (reader.field() == 4) return Composite(1);
+    if (reader.field() == 5) return Composite(TypeSpecClass(reader.bytes()));
+  }
+  const Obstacle obstacle = OfType(type);
+  return obstacle.what.empty() ? shape : obstacle;
 }
 
 // Key and value of a map's entry.
@@ -99,7 +120,8 @@ void DescribeSignature(const std::string& name, std::string_view signature_def,
     lines->push_back(base::Cat("signature '", name, "': its output '", output, "' is ",
                                obstacle.what,
                                ", which no answer can carry; name the other outputs in the "
-                               "request's output_filter, or export it as dense tensors"));
+                               "request's output_filter, or export ",
+                               obstacle.instead));
   }
 }
 

@@ -63,6 +63,22 @@ TEST(DescribeUnservable, KnowsThatAnOutputCanBeLeftOut) {
               ElementsAre(AllOf(HasSubstr("output 'out'"), HasSubstr("output_filter"))));
 }
 
+TEST(DescribeUnservable, NamesTypesAndRanksThatNoMessageCarries) {
+  constexpr auto kFloat8 = static_cast<tensor::DType>(25);
+  EXPECT_THAT(DescribeUnservable(Map("a", kFloat, Dense(tensor::DType::kQint8))),
+              ElementsAre(AllOf(HasSubstr("a tensor of type qint8"), HasSubstr("output_filter"))));
+  EXPECT_THAT(DescribeUnservable(Map("a", Dense(kFloat8), kFloat)),
+              ElementsAre(HasSubstr("a tensor of type float8_e4m3fn")));
+  EXPECT_THAT(DescribeUnservable(Map("a", kFloat, Field(1, "y:0"))),
+              ElementsAre(HasSubstr("declared without a type")));
+  std::string shape;
+  for (int i = 0; i < 9; ++i) shape += Field(2, Number(1, 1));
+  EXPECT_THAT(DescribeUnservable(Map("a", kFloat, kFloat + Field(3, shape))),
+              ElementsAre(HasSubstr("a tensor of rank 9 (the limit is 8)")));
+  EXPECT_THAT(DescribeUnservable(Map("a", kFloat, Field(1, "v:0") + Number(2, 101))), IsEmpty())
+      << "a reference to a float variable is fetched as a float";
+}
+
 TEST(DescribeUnservable, LooksAtEachSignatureThatCanBeCalled) {
   EXPECT_THAT(DescribeUnservable(Map("b", Composite(3), kFloat) + Map("a", Composite(1), kFloat) +
                                  Map("__saved_model_init_op", Composite(3), kFloat)),

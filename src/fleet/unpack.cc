@@ -11,7 +11,7 @@
 namespace tensord::fleet {
 namespace {
 
-// The outputs that are fetched, in order: sparse and composite ones cannot be.
+// The outputs that are fetched, in order.
 std::vector<const tensor::Endpoint*> Fetched(std::span<const tensor::Signature* const> signatures) {
   std::vector<const tensor::Endpoint*> fetched;
   for (const tensor::Signature* signature : signatures) {
@@ -24,8 +24,8 @@ std::vector<const tensor::Endpoint*> Fetched(std::span<const tensor::Signature* 
 
 absl::Status CheckPlace(const channel::TensorDescriptor& output, const tensor::Endpoint& expected,
                         const Region& region) {
-  // Old exports leave the type open; the graph then decides it.
-  if (expected.dtype != tensor::DType::kInvalid && output.dtype != expected.dtype) {
+  if (output.dtype == tensor::DType::kInvalid) return absl::OkStatus();  // Nothing came.
+  if (output.dtype != expected.dtype) {
     return absl::InvalidArgumentError(base::Cat("output ", expected.name, " is ",
                                                 tensor::DTypeName(output.dtype), ", not ",
                                                 tensor::DTypeName(expected.dtype)));
@@ -81,6 +81,10 @@ absl::StatusOr<Unpacked> Unpack(const channel::Completion& completion,
         continue;
       }
       const channel::TensorDescriptor& output = completion.outputs[next++];
+      if (output.dtype == tensor::DType::kInvalid) {
+        unpacked.outputs.emplace_back();
+        continue;
+      }
       const std::span<std::byte> copy = buffer->bytes().subspan(at, output.bytes);
       RETURN_IF_ERROR(CopyOut(output, segment, copy));
       unpacked.outputs.push_back({output.dtype, output.shape, copy});

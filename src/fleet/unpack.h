@@ -24,7 +24,8 @@ struct Region {
 };
 
 struct Unpacked {
-  // Into `bytes`, in the signatures' order; empty views for outputs that are not dense.
+  // Into `bytes`, in the signatures' order; empty views for outputs that are not dense, or that
+  // stayed in the worker.
   std::vector<tensor::TensorView> outputs;
   std::shared_ptr<const tensor::Buffer> bytes;
 };

@@ -92,6 +92,20 @@ TEST_F(WorkerHandleTest, SignaturesThatRunTogetherGiveAllTheirOutputs) {
   EXPECT_EQ(got.outputs[3].shape, (tensor::Shape{2}));
 }
 
+TEST_F(WorkerHandleTest, AnOutputThatStaysInTheWorkerIsEmptyAndTheOthersCome) {
+  StartLoaded();
+  Asked* asked = AskTwice({1, 2, 3});
+  Turn();
+  channel::Completion completion = process_->Answer(process_->HearRuns().at(0));
+  completion.outputs[0] = {};
+  process_->SayAnswers({completion});
+  Turn();
+  ASSERT_TRUE(asked->outcome.status.ok()) << asked->outcome.status;
+  ASSERT_THAT(asked->outcome.outputs, SizeIs(2));
+  EXPECT_EQ(asked->outcome.outputs[0].dtype, tensor::DType::kInvalid);
+  EXPECT_THAT(FloatsOf(*asked), ElementsAre(2, 4, 6));
+}
+
 TEST_F(WorkerHandleTest, AnAnswerWithoutTheOutputsOfEverySignatureEndsTheWorker) {
   StartLoaded();
   const std::vector<float> values = {1, 2};

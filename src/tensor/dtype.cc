@@ -14,13 +14,38 @@ struct Row {
   bool servable;
 };
 
-constexpr std::array<Row, 24> kRows = {{
-    {"invalid", 0, false},  {"float", 4, true},    {"double", 8, true},      {"int32", 4, true},
-    {"uint8", 1, true},     {"int16", 2, true},    {"int8", 1, true},        {"string", 0, true},
-    {"complex64", 8, true}, {"int64", 8, true},    {"bool", 1, true},        {"qint8", 0, false},
-    {"quint8", 0, false},   {"qint32", 0, false},  {"bfloat16", 2, true},    {"qint16", 0, false},
-    {"quint16", 0, false},  {"uint16", 2, true},   {"complex128", 16, true}, {"half", 2, true},
-    {"resource", 0, false}, {"variant", 0, false}, {"uint32", 4, true},      {"uint64", 8, true},
+constexpr std::array<Row, 31> kRows = {{
+    {"invalid", 0, false},
+    {"float", 4, true},
+    {"double", 8, true},
+    {"int32", 4, true},
+    {"uint8", 1, true},
+    {"int16", 2, true},
+    {"int8", 1, true},
+    {"string", 0, true},
+    {"complex64", 8, true},
+    {"int64", 8, true},
+    {"bool", 1, true},
+    {"qint8", 0, false},
+    {"quint8", 0, false},
+    {"qint32", 0, false},
+    {"bfloat16", 2, true},
+    {"qint16", 0, false},
+    {"quint16", 0, false},
+    {"uint16", 2, true},
+    {"complex128", 16, true},
+    {"half", 2, true},
+    {"resource", 0, false},
+    {"variant", 0, false},
+    {"uint32", 4, true},
+    {"uint64", 8, true},
+    {"float8_e5m2", 0, false},
+    {"float8_e4m3fn", 0, false},
+    {"float8_e4m3fnuz", 0, false},
+    {"float8_e4m3b11fnuz", 0, false},
+    {"float8_e5m2fnuz", 0, false},
+    {"int4", 0, false},
+    {"uint4", 0, false},
 }};
 
 constexpr Row kUnknown = {"unknown", 0, false};

@@ -18,7 +18,7 @@ struct Endpoint {
   std::string tensor_name;  // The graph's name, "serving_default_x:0".
   DType dtype = DType::kInvalid;
   PartialShape shape;
-  bool dense = true;  // False for sparse and composite tensors, which cannot be fed or fetched.
+  bool dense = true;                    // One that can be fed or fetched (tensor/dense.h).
   std::optional<Tensor> default_value;  // SignatureDef.defaults; inputs only.
 };
 

@@ -78,10 +78,16 @@ absl::Status UnknownInputs(const tensor::PredictRequest& request, const Signatur
                 ", request input: ", Join(came)));
 }
 
+std::string_view WhyNotDense(const Endpoint& endpoint) {
+  if (endpoint.tensor_name.empty()) return "not a dense tensor";
+  if (endpoint.dtype == tensor::DType::kInvalid) return "declared without a type";
+  return tensor::DTypeName(endpoint.dtype);
+}
+
 absl::Status CannotFeed(const Endpoint& input, const Signature& signature) {
   return absl::InvalidArgumentError(base::Cat("input \"", input.name, "\" of signature \"",
-                                              signature.name,
-                                              "\" is not a dense tensor and cannot be fed"));
+                                              signature.name, "\" is ", WhyNotDense(input),
+                                              " and cannot be fed"));
 }
 
 // Fills call->inputs and counts how many of the request's were used.
@@ -106,11 +112,10 @@ absl::Status BindInputs(const tensor::PredictRequest& request, const Signature& 
 }
 
 absl::Status CheckOutput(const Endpoint& output, const Signature& signature) {
-  if (output.dense && tensor::IsServable(output.dtype)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      base::Cat("output \"", output.name, "\" of signature \"", signature.name, "\" is ",
-                output.dense ? tensor::DTypeName(output.dtype) : "not a dense tensor",
-                " and cannot be fetched; name other outputs in output_filter"));
+  if (output.dense) return absl::OkStatus();
+  return absl::InvalidArgumentError(base::Cat(
+      "output \"", output.name, "\" of signature \"", signature.name, "\" is ", WhyNotDense(output),
+      " and cannot be fetched; name other outputs in output_filter"));
 }
 
 absl::Status BindOutputs(const tensor::PredictRequest& request, const Signature& signature,

@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "tensor/dense.h"
 #include "tensord/get_model_metadata.pb.h"
 #include "wire/tensor_walk.h"
 
@@ -51,11 +52,12 @@ absl::StatusOr<tensor::PartialShape> ShapeOf(const tf::TensorInfo& info) {
 
 absl::StatusOr<Endpoint> MakeEndpoint(const std::string& name, const tf::TensorInfo& info) {
   ASSIGN_OR_RETURN(tensor::PartialShape shape, ShapeOf(info));
+  const DType dtype = DTypeOf(info.dtype());
   return Endpoint{.name = name,
                   .tensor_name = info.name(),
-                  .dtype = DTypeOf(info.dtype()),
+                  .dtype = dtype,
                   .shape = std::move(shape),
-                  .dense = info.encoding_case() == tf::TensorInfo::kName,
+                  .dense = tensor::IsDense(info.encoding_case() == tf::TensorInfo::kName, dtype),
                   .default_value = std::nullopt};
 }
 

@@ -88,6 +88,20 @@ TEST(ParseSignatures, UnknownRanksSparseTensorsAndReferencesAreTold) {
   EXPECT_TRUE(signature.outputs[static_cast<size_t>(signature.OutputIndex("y"))].dense);
 }
 
+TEST(ParseSignatures, TypesThatNoMessageCarriesAreNotDense) {
+  tf::SignatureDef def = HalfPlusTwo();
+  for (const int number : {0, 11, 20, 21, 25}) {
+    tf::TensorInfo& info = (*def.mutable_outputs())["v" + std::to_string(number)];
+    info.set_name("v:0");
+    info.set_dtype(static_cast<tf::DataType>(number));
+  }
+  const auto signatures = ParseOne(def);
+  ASSERT_TRUE(signatures.ok()) << signatures.status();
+  for (const tensor::Endpoint& output : signatures->front().outputs) {
+    EXPECT_EQ(output.dense, output.name == "y") << output.name;
+  }
+}
+
 TEST(ParseSignatures, DefaultsBecomeTensors) {
   tf::SignatureDef def = HalfPlusTwo();
   (*def.mutable_inputs())["k"] = Info("k:0", tf::DT_STRING, {});

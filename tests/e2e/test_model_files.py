@@ -9,7 +9,7 @@ import signal
 import grpc
 import numpy as np
 import pytest
-from clients import Load, error_of
+from clients import GrpcClient, Load, RestClient, error_of
 from local_server import eventually
 
 X = np.array([2.0], np.float32)
@@ -19,6 +19,15 @@ CODE = grpc.StatusCode
 @pytest.fixture
 def library(models):
     return models / "libtensord_probe_op.so"
+
+
+@pytest.fixture(scope="module")
+def composite(module_servers, models):
+    server = module_servers.start(models={"composite": models / "composite"})
+    client, rest = GrpcClient(server.grpc), RestClient(server.rest)
+    yield client, rest
+    client.close()
+    rest.close()
 
 
 def probe(client, what, argument="", timeout=60.0):
@@ -137,11 +146,18 @@ def test_session_overrides_are_read_and_a_broken_file_is_a_warning(
         assert words in server.log()
 
 
+def details_of(rest):
+    """What the list of models says of its one model's one version."""
+    (model,) = rest.get("/v1/models").json()["models"]
+    return model["details"][0]
+
+
 def test_signatures_that_no_client_can_call_are_said_at_load_and_the_others_serve(
-    servers, models, grpc_client
+    servers, models, grpc_client, rest_client
 ):
     server = servers.start(models={"composite": models / "composite"})
     client = grpc_client(server)
+    warnings = details_of(rest_client(server))["warnings"]
     assert client.predict("composite", {"x": X})["y"].tolist() == [4.0]
     log = server.log()
     for signature, words in (
@@ -151,11 +167,42 @@ def test_signatures_that_no_client_can_call_are_said_at_load_and_the_others_serv
     ):
         (line,) = [li for li in log.splitlines() if f"signature '{signature}' cannot be" in li]
         assert words in line
+        assert any(f"'{signature}' cannot be" in w and words in w for w in warnings)
         error = error_of(
             lambda s=signature: client.predict("composite", {"x": X}, signature=s, timeout=10)
         )
         assert error.code() == CODE.INVALID_ARGUMENT
     assert client.states("composite") == {1: "AVAILABLE"}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        ("variant", "a variant, which no answer can carry", "is variant and cannot be fetched"),
+        ("untyped", "declared without a type", "declared without a type and cannot be fetched"),
+        ("deep", "a tensor of rank 9", "with a rank above 8"),
+        ("lied", None, "with another type than float"),
+    ],
+    ids=lambda beside: beside[0],
+)
+def test_an_output_that_no_answer_can_carry_leaves_the_others_to_be_asked_for(composite, beside):
+    """By output_filter, as both texts advise; and no such call costs the worker."""
+    client, rest = composite
+    output, said, refused = beside
+    signature = f"{output}_beside"
+    for _ in range(3):
+        error = error_of(lambda: client.predict("composite", {"x": X}, signature=signature))
+        assert error.code() == CODE.INVALID_ARGUMENT
+        assert f'output "{output}"' in error.details()
+        assert refused in error.details()
+        assert "output_filter" in error.details()
+        answer = client.predict("composite", {"x": X}, signature=signature, outputs=["y"])
+        assert {k: v.tolist() for k, v in answer.items()} == {"y": [4.0]}
+    details = details_of(rest)
+    assert details["restarts"] == 0
+    lines = [w for w in details["warnings"] if f"'{signature}'" in w]
+    assert (said is None) == (lines == [])
+    assert said is None or (said in lines[0] and "output_filter" in lines[0])
 
 
 def test_a_version_of_links_into_a_store_is_loaded(servers, models, tmp_path, grpc_client):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One function a model: each writes version directories below the path it is given."""
 
+import contextlib
 import itertools
 
 import numpy as np
@@ -449,7 +450,8 @@ def files(path):
 
 
 def composite(path):
-    """As TensorFlow 1 exports them; TensorFlow 2 takes composite inputs apart by itself."""
+    """As TensorFlow 1 exports them; TensorFlow 2 takes composite inputs apart by itself. Besides,
+    outputs that no answer can carry, each beside one that can."""
     v1 = tf.compat.v1
     with v1.Graph().as_default() as graph, v1.Session(graph=graph) as session:
         x = v1.placeholder(tf.float32, [None], name="x")
@@ -463,6 +465,14 @@ def composite(path):
             "ragged": ({"r": ragged}, ragged.row_lengths()),
             "resource": ({"h": resource}, y),
         }
+        beside = {
+            "variant": v1.raw_ops.TensorListFromTensor(
+                tensor=x, element_shape=tf.constant([], tf.int32)
+            ),
+            "deep": tf.reshape(x, [-1] + 8 * [1]),
+            "untyped": tf.identity(y),
+            "lied": tf.cast(y, tf.int32),
+        }
         info = v1.saved_model.build_tensor_info
         signatures = {
             name: v1.saved_model.build_signature_def(
@@ -472,23 +482,37 @@ def composite(path):
             )
             for name, (inputs, output) in outputs.items()
         }
+        for name, output in beside.items():
+            signature = signatures[f"{name}_beside"] = type(signatures["sparse"])()
+            signature.CopyFrom(signatures["serving_default"])
+            signature.outputs[name].CopyFrom(info(output))
+        signatures["lied_beside"].outputs["lied"].dtype = tf.float32.as_datatype_enum
         builder = v1.saved_model.Builder(str(path / "1"))
         builder.add_meta_graph_and_variables(session, ["serve"], signature_def_map=signatures)
         builder.save()
+    with edited(path) as graph:  # No builder of today's lets this through.
+        graph.signature_def["untyped_beside"].outputs["untyped"].dtype = 0
+
+
+@contextlib.contextmanager
+def edited(path):
+    """The model's one MetaGraphDef, written back behind the block."""
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    file = path / "1" / "saved_model.pb"
+    saved = saved_model_pb2.SavedModel.FromString(file.read_bytes())
+    yield saved.meta_graphs[0]
+    file.write_bytes(saved.SerializeToString())
 
 
 def text_op(path):
     """An identity whose op is renamed in the file: nothing here knows tensorflow-text's."""
-    from tensorflow.core.protobuf import saved_model_pb2
-
     one(path, lambda x: {"y": tf.identity(x)}, vector(tf.float32, "x"))
-    file = path / "1" / "saved_model.pb"
-    saved = saved_model_pb2.SavedModel.FromString(file.read_bytes())
-    graph = saved.meta_graphs[0].graph_def
-    for node in [*graph.node, *(n for f in graph.library.function for n in f.node_def)]:
-        if node.op == "Identity":
-            node.op = "TFText>RoundRobinTrim"
-    file.write_bytes(saved.SerializeToString())
+    with edited(path) as meta_graph:
+        graph = meta_graph.graph_def
+        for node in [*graph.node, *(n for f in graph.library.function for n in f.node_def)]:
+            if node.op == "Identity":
+                node.op = "TFText>RoundRobinTrim"
 
 
 def big(path, megabytes):

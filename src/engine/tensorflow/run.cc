@@ -42,7 +42,7 @@ absl::Status BindInto(const SessionHandle& session, const tensor::Signature& sig
     if (!input.dense) {
       return absl::UnimplementedError(base::Cat("input '", input.name, "' of signature '",
                                                 signature.name,
-                                                "' is a sparse or composite tensor"));
+                                                "' is no tensor that a request can carry"));
     }
     ASSIGN_OR_RETURN(TF_Output feed, FindTensor(*session.api, session.graph, input.tensor_name));
     bound->feeds.push_back(feed);
@@ -51,11 +51,11 @@ absl::Status BindInto(const SessionHandle& session, const tensor::Signature& sig
     if (!output.dense) continue;
     ASSIGN_OR_RETURN(TF_Output fetch, FindTensor(*session.api, session.graph, output.tensor_name));
     bound->fetches.push_back(fetch);
-    bound->fetched_names.push_back(output.name);
+    bound->fetched.push_back({output.name, output.dtype});
   }
   if (bound->fetches.empty()) {
     return absl::InvalidArgumentError(
-        base::Cat("signature '", signature.name, "' has no output that is a dense tensor"));
+        base::Cat("signature '", signature.name, "' has no output that an answer can carry"));
   }
   return absl::OkStatus();
 }
@@ -82,18 +82,15 @@ uint64_t StringPayload(const TensorFlowApi& api, const TF_TString* strings, uint
   return bytes;
 }
 
-absl::StatusOr<OutputInfo> Inspect(const TensorFlowApi& api, const TF_Tensor* tensor) {
-  OutputInfo info;
-  info.dtype = static_cast<tensor::DType>(api.TF_TensorType(tensor));
-  if (!tensor::IsServable(info.dtype)) {
-    return absl::UnimplementedError(
-        base::Cat("dtype ", tensor::DTypeName(info.dtype), " cannot leave the model"));
-  }
+// An output of another type than the signature says, or of too many dims, stays here: its info is
+// empty. Whether anybody wants it, the front knows.
+absl::StatusOr<OutputInfo> Inspect(const TensorFlowApi& api, tensor::DType declared,
+                                   const TF_Tensor* tensor) {
+  const auto dtype = static_cast<tensor::DType>(api.TF_TensorType(tensor));
   const int rank = api.TF_NumDims(tensor);
-  if (rank > limits::kRankMax) {
-    return absl::UnimplementedError(
-        base::Cat("it has rank ", rank, "; the limit is ", limits::kRankMax));
-  }
+  if (dtype != declared || rank > limits::kRankMax) return OutputInfo{};
+  OutputInfo info;
+  info.dtype = dtype;
   std::vector<int64_t> dims;
   dims.reserve(static_cast<size_t>(rank));
   for (int i = 0; i < rank; ++i) dims.push_back(api.TF_Dim(tensor, i));
@@ -166,10 +163,10 @@ class TensorFlowResult : public Result {
                         0, nullptr, status.get());
     RETURN_IF_ERROR(ExplainMissingOp(ToStatus(*api_, status.get())));
     for (size_t i = 0; i < bound.fetches.size(); ++i) {
-      absl::StatusOr<OutputInfo> info = Inspect(*api_, tensors_[before + i]);
+      const BoundSignature::Fetched& fetched = bound.fetched[i];
+      absl::StatusOr<OutputInfo> info = Inspect(*api_, fetched.dtype, tensors_[before + i]);
       if (!info.ok()) {
-        return base::WithContext(info.status(),
-                                 base::Cat("output '", bound.fetched_names[i], "': "));
+        return base::WithContext(info.status(), base::Cat("output '", fetched.name, "': "));
       }
       infos_.push_back(*info);
     }
@@ -289,8 +286,7 @@ std::unique_ptr<Result> TensorFlowModel::RunTogether(std::span<const int> signat
     const BoundSignature& more = wide_.bound[static_cast<size_t>(signature)];
     if (all.broken.ok()) all.broken = more.broken;
     all.fetches.insert(all.fetches.end(), more.fetches.begin(), more.fetches.end());
-    all.fetched_names.insert(all.fetched_names.end(), more.fetched_names.begin(),
-                             more.fetched_names.end());
+    all.fetched.insert(all.fetched.end(), more.fetched.begin(), more.fetched.end());
   }
   result->set_status(result->Run(wide_.handle, run_options_, all, inputs));
   return result;

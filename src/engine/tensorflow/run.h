@@ -52,10 +52,15 @@ struct ModelParts {
 // A signature's places in the graph. The fetch list is the same for every run: each other one would
 // be pruned, optimised and compiled anew by the session.
 struct BoundSignature {
+  // An output as the signature has it.
+  struct Fetched {
+    std::string name;  // The client's, for words.
+    tensor::DType dtype;
+  };
   std::vector<TF_Output> feeds;
-  std::vector<TF_Output> fetches;          // Of the dense outputs.
-  std::vector<std::string> fetched_names;  // Their client names, for words.
-  absl::Status broken;                     // Why no run of it can work; OK when one can.
+  std::vector<TF_Output> fetches;  // Of the dense outputs.
+  std::vector<Fetched> fetched;    // The same ones.
+  absl::Status broken;             // Why no run of it can work; OK when one can.
 };
 
 // A session, and where in its graph the signatures are.

@@ -31,8 +31,24 @@ absl::Status Explain(const PreparedCall& call, const absl::Status& status) {
   return absl::Status(status.code(), base::Cat(base::Message(status), " (", misfits, ")"));
 }
 
+// Which outputs can travel shows when they are there; only those that are asked for have to.
+absl::Status CheckOutputs(const PreparedCall& call, const sched::CallResult& result) {
+  const tensor::Signature& signature = call.target.definition();
+  for (const int index : call.bound.outputs) {
+    const auto i = static_cast<size_t>(index);
+    if (result.outputs[i].dtype != tensor::DType::kInvalid) continue;
+    return absl::InvalidArgumentError(
+        base::Cat("output \"", signature.outputs[i].name, "\" of signature \"", signature.name,
+                  "\" cannot be sent: it came with a rank above ", limits::kRankMax,
+                  " or with another type than ", tensor::DTypeName(signature.outputs[i].dtype),
+                  ", which the signature says; name other outputs in output_filter"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> BodyOf(const PreparedCall& call, const sched::CallResult& result) {
   RETURN_IF_ERROR(Explain(call, result.status));
+  RETURN_IF_ERROR(CheckOutputs(call, result));
   return call.encode(call, result);
 }
 
