@@ -43,6 +43,8 @@ absl::StatusOr<Difference> ParseRow(std::string_view area, std::string_view line
 }
 
 bool Concerns(const Difference& row, const Uses& uses) {
+  // Those rows compare with Triton.
+  if (row.area == "Open Inference Protocol") return false;
   if (row.area == "REST" || row.what.starts_with("REST")) return uses.rest;
   if (row.what.starts_with("Labels")) return uses.labels;
   return true;

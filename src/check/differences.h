@@ -29,7 +29,8 @@ struct Uses {
 // INVALID_ARGUMENT names the line that is no row of four cells.
 absl::StatusOr<std::vector<Difference>> ParseDifferences(std::string_view page);
 
-// The rows of the page that concern a deployment. Rows of areas that we do not know always do.
+// The rows of the page that clients of tensorflow_model_server find in a deployment. Rows of areas
+// that we do not know always are.
 std::vector<Difference> DifferencesFor(const Uses& uses);
 
 // The page as it was when the program was built.

@@ -24,7 +24,7 @@ constexpr Option kOptions[] = {
      "TCP port for REST, health and metrics over HTTP; 0 turns it off; `tensord serve` tells gRPC "
      "and REST apart on one port when it equals --port, the alias leaves REST off then"},
     {"rest_api_timeout_in_ms", kNetwork, &S::rest_api_timeout_in_ms, kOriginal, kWorks,
-     "Deadline of each REST call in milliseconds; 0 or less: none"},
+     "Deadline of each REST call in milliseconds; 0 or less: an hour"},
     {"bind_address", kNetwork, &S::bind_address, kOurs, kWorks,
      "IPv4 or IPv6 address that both TCP ports listen on; empty: 0.0.0.0 for gRPC and, for REST, "
      "every address of both families"},

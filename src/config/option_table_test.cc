@@ -47,12 +47,78 @@ TEST(OptionTable, HasOneRowForEachMember) {
   }
 }
 
-TEST(OptionTable, KnowsEveryFlagOfTheOriginal) {
-  const auto table = OptionTable();
-  EXPECT_EQ(
-      std::count_if(table.begin(), table.end(),
-                    [](const Option& option) { return option.origin == OptionOrigin::kOriginal; }),
-      48);
+// As tensorflow_model_server declares them: a name, a type or a default that changes here changes
+// what somebody's command line means.
+struct OriginalFlag {
+  std::string_view name;
+  std::string_view type;
+  std::string_view value;
+};
+constexpr OriginalFlag kOriginalFlags[] = {
+    {"port", "int32", "8500"},
+    {"grpc_socket_path", "string", ""},
+    {"grpc_max_threads", "int32", "0"},  // Computed from the CPUs there.
+    {"grpc_channel_arguments", "string", ""},
+    {"rest_api_port", "int32", "0"},
+    {"rest_api_num_threads", "int32", "0"},  // Computed from the CPUs there.
+    {"rest_api_timeout_in_ms", "int32", "30000"},
+    {"rest_api_enable_cors_support", "bool", "false"},
+    {"use_alts_credentials", "bool", "false"},
+    {"ssl_config_file", "string", ""},
+    {"enable_grpc_healthcheck_service", "bool", "false"},
+    {"enable_profiler", "bool", "true"},
+    {"enable_serialization_as_tensor_content", "bool", "false"},
+    {"model_name", "string", "default"},
+    {"model_base_path", "string", ""},
+    {"model_config_file", "string", ""},
+    {"model_config_file_poll_wait_seconds", "int32", "0"},
+    {"allow_version_labels_for_unavailable_models", "bool", "false"},
+    {"platform_config_file", "string", ""},
+    {"saved_model_tags", "string", "serve"},
+    {"prefer_tflite_model", "bool", "false"},
+    {"num_tflite_pools", "int32", "0"},  // Computed from the CPUs there.
+    {"num_tflite_interpreters_per_pool", "int32", "1"},
+    {"enable_signature_method_name_check", "bool", "false"},
+    {"remove_unused_fields_from_bundle_metagraph", "bool", "true"},
+    {"version", "bool", "false"},
+    {"file_system_poll_wait_seconds", "int32", "1"},
+    {"num_load_threads", "int32", "0"},
+    {"num_unload_threads", "int32", "0"},
+    {"max_num_load_retries", "int32", "5"},
+    {"load_retry_interval_micros", "int64", "60000000"},
+    {"flush_filesystem_caches", "bool", "true"},
+    {"enable_model_warmup", "bool", "true"},
+    {"num_request_iterations_for_warmup", "int32", "0"},
+    {"enable_batching", "bool", "false"},
+    {"batching_parameters_file", "string", ""},
+    {"enable_per_model_batching_parameters", "bool", "false"},
+    {"tensorflow_session_parallelism", "int64", "0"},
+    {"tensorflow_intra_op_parallelism", "int64", "0"},
+    {"tensorflow_inter_op_parallelism", "int64", "0"},
+    {"tensorflow_session_config_file", "string", ""},
+    {"per_process_gpu_memory_fraction", "float", "0"},
+    {"xla_cpu_compilation_enabled", "bool", "false"},
+    {"xla_gpu_compilation_enabled", "bool", "false"},
+    {"mixed_precision", "string", ""},
+    {"thread_pool_factory_config_file", "string", ""},
+    {"skip_initialize_tpu", "bool", "false"},
+    {"monitoring_config_file", "string", ""},
+};
+
+TEST(OptionTable, KnowsEveryFlagOfTheOriginalWithItsTypeAndDefault) {
+  static_assert(std::size(kOriginalFlags) == 48);
+  std::set<std::string_view> names;
+  for (const OriginalFlag& flag : kOriginalFlags) {
+    names.insert(flag.name);
+    const Option* const option = FindOption(flag.name);
+    ASSERT_NE(option, nullptr) << flag.name;
+    EXPECT_EQ(option->origin, OptionOrigin::kOriginal) << flag.name;
+    EXPECT_EQ(TypeName(*option), flag.type) << flag.name;
+    EXPECT_EQ(ValueText(*option, ServerOptions()), flag.value) << flag.name;
+  }
+  for (const Option& option : OptionTable()) {
+    EXPECT_EQ(names.contains(option.name), option.origin == OptionOrigin::kOriginal) << option.name;
+  }
 }
 
 TEST(OptionTable, SaysWhyWhatDoesNotWorkDoesNot) {

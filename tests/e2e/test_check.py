@@ -61,6 +61,8 @@ def test_every_difference_of_a_deployment_is_listed(models, tmp_path):
     areas = {row["area"] for row in report["differences"]}
     assert "Batching" in areas
     assert "REST" not in areas
+    # Which is no difference to the server whose place this one takes.
+    assert "Open Inference Protocol" not in areas
     assert "unknown argument: --no_such_flag" in report["warnings"]
     (platform,) = report["platforms"]
     assert "batching: padded to 4, 8 rows" in platform["lines"]
