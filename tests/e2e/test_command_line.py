@@ -11,7 +11,8 @@ import subprocess
 import grpc
 import numpy as np
 import pytest
-from clients import GrpcClient, error_of
+import requests
+from clients import SECONDS, GrpcClient, error_of
 from local_server import BIN, eventually, free_port
 
 X = np.array([2.0], np.float32)
@@ -147,6 +148,11 @@ def test_tensord_serve_listens_at_once_and_says_that_the_model_is_not_there_yet(
     client = grpc_client(server)
     error = error_of(lambda: client.predict("half", {"x": X}, timeout=20))
     assert error.code() == grpc.StatusCode.UNAVAILABLE
+    waits = requests.post(
+        server.rest + "/v1/models/half:predict", json={"instances": [2]}, timeout=SECONDS
+    )
+    assert waits.status_code == 503
+    assert int(waits.headers["Retry-After"]) >= 1
     assert server.status_code("/livez") == 200
     assert server.status_code("/readyz") == 503
     shutil.copytree(models / "half/1", tmp_path / "later/1")

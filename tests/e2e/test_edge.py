@@ -202,6 +202,14 @@ def test_a_channel_argument_without_a_value_ends_the_start(servers, models):
     assert "grpc.lonely" in server.log()
 
 
+@pytest.mark.parametrize("version", ["v1", "v1alpha"])
+def test_both_versions_of_reflection_answer(server, version):
+    method = f"/grpc.reflection.{version}.ServerReflection/ServerReflectionInfo"
+    with grpc.insecure_channel(server.grpc) as channel:
+        (answer,) = channel.stream_stream(method)(iter([b"\x3a\x00"]), timeout=60)
+    assert b"tensorflow.serving.PredictionService" in answer  # They were asked for.
+
+
 # ---- REST: the list, CORS, methods, transport ----------------------------------------------------
 
 

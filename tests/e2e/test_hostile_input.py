@@ -56,6 +56,27 @@ def test_d1_deep_json_is_refused_by_name_of_the_limit(client, no_growth, key, de
     assert "64" in answer.json()["error"]
 
 
+DEEP_ELSEWHERE = {
+    "classify": ("/v1/models/half:classify", b'{"examples": [{"x": %s}]}'),
+    "regress": ("/v1/models/half:regress", b'{"examples": %s}'),
+    "context": ("/v1/models/half:classify", b'{"context": {"x": %s}, "examples": [{}]}'),
+    "v2 data": (
+        "/v2/models/half/infer",
+        b'{"inputs": [{"name": "x", "datatype": "FP32", "shape": [1], "data": %s}]}',
+    ),
+    "v2 beside": ("/v2/models/half/infer", b'{"parameters": {"a": %s}, "inputs": []}'),
+}
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("where", DEEP_ELSEWHERE)
+def test_d1_deep_json_in_other_calls_is_refused_as_well(client, no_growth, where, depth):
+    path, body = DEEP_ELSEWHERE[where]
+    answer = client.post(path, body % (b"[" * depth + b"0.5" + b"]" * depth))
+    assert answer.status_code == 400
+    assert answer.json()["error"]
+
+
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_d1_deep_json_beside_the_point_or_unfinished_does_no_harm(client, no_growth, depth):
     body = b'{"other": ' + b"[" * depth + b"]" * depth + b', "instances": [1]}'

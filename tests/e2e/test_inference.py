@@ -8,7 +8,9 @@ import grpc
 import pytest
 import tensorflow as tf
 from clients import SECONDS, error_of
+from local_server import eventually
 from tensorflow_serving.apis import classification_pb2, inference_pb2, regression_pb2
+from test_metrics import Page
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
 CLASSIFY = "tensorflow/serving/classify"
@@ -350,6 +352,13 @@ def test_rest_classifies(rest):
     )
 
 
+def test_rest_classifies_by_a_signature_that_gives_scores_alone(rest):
+    """The original's own model."""
+    body = {"signature_name": "classify_x_to_y", "examples": [{"x": 2.0}, {"x": 5.0}]}
+    answer = rest.post("/v1/models/half_plus_two:classify", body)
+    assert answer.json() == {"results": [[["", 3.0]], [["", 4.5]]]}
+
+
 def test_rest_regresses(rest):
     body = {"signature_name": "regress", "examples": [{"x": 0.25}, {"x": -1e20}, {"x": 7.0}]}
     assert post(rest, "regress", body).text == '{\n    "results": [0.25, -1e+20, 7.0]\n}'
@@ -438,6 +447,17 @@ def test_method_names_are_checked_only_when_asked(
     assert rest.predict("examples", body).status_code == 500
     body = {"signature_name": "unusual", "examples": [{}]}
     assert rest.post("/v1/models/examples:regress", body).status_code == 400
+
+
+def test_examples_of_multi_inference_are_counted(client, rest):
+    def counted(name):
+        page = Page(rest.get("/monitoring/prometheus/metrics").text)
+        return page.value(f":tensorflow:serving:request_example_{name}", model="examples")
+
+    calls, examples = counted("counts_count"), counted("count_total")
+    multi(client, [("serving_default", CLASSIFY), ("regress", REGRESS)], TWO)
+    eventually(lambda: counted("count_total") == examples + 2, "both are counted", 10)
+    assert counted("counts_count") == calls + 1
 
 
 def test_calls_are_counted_by_what_they_ask(client, rest):

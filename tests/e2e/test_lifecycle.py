@@ -93,7 +93,7 @@ def test_an_empty_specific_list_unloads_all_and_another_brings_versions_back(
 
 
 def test_labels_of_the_first_configuration_resolve_when_their_versions_are_up(
-    servers, models, grpc_client
+    servers, models, grpc_client, rest_client
 ):
     base = models / "half"
     labels = with_labels(base, {"stable": 1, "canary": 2})
@@ -104,6 +104,10 @@ def test_labels_of_the_first_configuration_resolve_when_their_versions_are_up(
     error = error_of(lambda: answer(client, label="nobody"))
     assert error.code() == CODE.INVALID_ARGUMENT
     assert error.details().startswith("Unrecognized servable version label: nobody")
+    rest = rest_client(server)
+    for label, y in (("stable", 3.0), ("canary", 4.0)):
+        by_label = rest.post(f"/v1/models/half/labels/{label}:predict", {"instances": [2.0]})
+        assert by_label.json() == {"predictions": [y]}
     # They are the configuration's, and so survive a front that dies.
     os.kill(server.front().pid, 9)
 
@@ -329,7 +333,7 @@ def test_with_unload_missing_versions_a_deleted_version_is_unloaded(
 
 
 def test_files_replaced_in_place_are_noticed_said_and_not_loaded(
-    servers, models, tmp_path, grpc_client
+    servers, models, tmp_path, grpc_client, rest_client
 ):
     base = tmp_path / "half"
     shutil.copytree(models / "half/1", base / "1")
@@ -337,9 +341,17 @@ def test_files_replaced_in_place_are_noticed_said_and_not_loaded(
     client = grpc_client(server)
     data = base / "1/variables/variables.data-00000-of-00001"
     data.write_bytes((models / "half/2/variables/variables.data-00000-of-00001").read_bytes())
-    eventually(lambda: "its files changed after it was loaded" in server.log(), "it is said", 30)
+    said = "its files changed after it was loaded"
+    eventually(lambda: said in server.log(), "it is said", 30)
     assert answer(client) == 3.0
     assert client.states("half") == {1: "AVAILABLE"}
+    rest = rest_client(server)
+
+    def warnings():
+        (model,) = rest.get("/v1/models").json()["models"]
+        return model["details"][0]["warnings"]
+
+    eventually(lambda: any(said in w for w in warnings()), "the status says it", 10)
 
 
 # ---- Memory -------------------------------------------------------------------------------------

@@ -284,6 +284,9 @@ def test_batches_formed_by_the_operators_parameters_are_counted_as_the_original_
     assert page.value(session + "queuing_latency_count", thread_pool_name="") == 12
     assert page.labels(session + "padding_size_count", "execution_batch_size") <= set("1234")
     assert page.value(":tensorflow:core:graph_runs") == batches
+    graph_time = ":tensorflow:core:graph_run_time_usecs"
+    assert page.value(graph_time + "_histogram_count") == batches
+    assert page.value(graph_time) > 0
 
 
 def test_loads_are_counted_by_directory_and_workers_by_what_became_of_them(rest, models):
@@ -298,6 +301,11 @@ def test_loads_are_counted_by_directory_and_workers_by_what_became_of_them(rest,
         labels = {"model_name": "half", "event": event}
         assert page.value("tensord_worker_events_total", **labels) == 1
     assert page.value("tensord_load_microseconds_count", model_name="half") == 1
+
+
+def test_a_path_of_the_metrics_with_a_query_is_refused_in_the_originals_words(rest):
+    answer = rest.get(PAGE + "?name=x")
+    assert (answer.status_code, answer.text[:15]) == (400, "Unexpected path")
 
 
 def test_totals_are_counters_and_the_rest_is_what_it_says(rest):

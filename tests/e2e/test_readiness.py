@@ -34,12 +34,16 @@ def ready_page(server):
 
 
 def watch(server, channel, until):
-    """(live, ready, healthy) as often as it can be asked, until until() says so."""
+    """(live, ready, healthy) as often as it can be asked, until until() says so. The Open Inference
+    Protocol's two pages, asked in between, say what ours say."""
     seen = []
     end = time.monotonic() + 60
     while time.monotonic() < end:
         done = until()
         live, ready = server.status_code("/livez"), server.status_code("/readyz")
+        assert server.status_code("/v2/health/live") == live
+        theirs = server.status_code("/v2/health/ready") == 200  # Else 400, as that protocol has it.
+        assert theirs in {ready == 200, server.status_code("/readyz") == 200}  # It may turn now.
         seen.append((live, ready, health(channel)))
         if done:
             return seen
@@ -69,6 +73,17 @@ def test_it_stays_ready_while_another_model_loads(servers, models, grpc_client):
     reload.join()
     assert set(seen) == {(200, 200, SERVING)}
     assert len(seen) > 1
+
+
+def test_it_stays_ready_when_all_models_are_unloaded(servers, models, grpc_client):
+    """Nothing that is wanted is missing."""
+    server = servers.start(models={"half": models / "half"})
+    client = grpc_client(server)
+    unload = threading.Thread(target=lambda: client.reload("model_config_list {}"))
+    unload.start()
+    seen = watch(server, client.channel, lambda: not server.workers())
+    unload.join()
+    assert set(seen) == {(200, 200, SERVING)}
 
 
 def test_a_model_that_cannot_load_makes_a_start_unready_and_says_why(servers, models, tmp_path):

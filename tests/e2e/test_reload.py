@@ -75,6 +75,47 @@ def test_a_bad_list_is_refused_and_changes_nothing(client, config, words):
     assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
 
 
+def test_a_config_that_is_no_list_is_refused_in_the_originals_words(client):
+    error = error_of(lambda: client.reload(""))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "ServerModelConfig type not supported" in error.details()
+    assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
+
+
+def test_a_new_model_that_fails_is_unknown_in_the_originals_words(servers, models, grpc_client):
+    server = servers.start(models={"half": models / "half"}, max_num_load_retries=0)
+    client = grpc_client(server)
+    config = model_config(
+        {"half": models / "half", "probe": models / "probe"}
+    )  # Its op is missing.
+    error = error_of(lambda: client.reload(config))
+    assert error.code() == grpc.StatusCode.UNKNOWN
+    assert error.details().startswith("1 model(s) did not become available: {")
+    assert "probe" in error.details()
+    assert client.states("probe") == {1: "END"}
+    assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
+
+
+def test_a_reload_that_changes_a_models_platform_is_refused(servers, models, tmp_path, grpc_client):
+    (tmp_path / "platforms.txt").write_text(
+        "".join(
+            f"""platform_configs {{ key: "{name}" value {{ source_adapter_config {{
+              [type.googleapis.com/tensorflow.serving.SavedModelBundleSourceAdapterConfig]
+              {{ }} }} }} }}"""
+            for name in ("tensorflow", "other")
+        )
+    )
+    server = servers.start(
+        models={"half": models / "half"}, platform_config_file=tmp_path / "platforms.txt"
+    )
+    client = grpc_client(server)
+    config = model_config({"half": models / "half"})
+    error = error_of(lambda: client.reload(config.replace('"tensorflow"', '"other"')))
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "Illegal to change a model's platform" in error.details()
+    assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
+
+
 def test_a_missing_path_is_named_before_the_deadline_and_the_rest_serves(client, models, tmp_path):
     """D14: the reload answers with an error, and holds no later one up."""
     config = {

@@ -90,6 +90,7 @@ def test_a_stateful_model_has_one_replica_and_says_so(servers, models):
     )
     found = details(server, "counter")
     assert (found["replicas"], found["replicas_wanted"]) == (1, 1)
+    assert "Assign" in found["stateful"]  # The op that makes it so.
     assert any("one replica instead of 3" in w for w in found["warnings"])
 
 

@@ -15,6 +15,7 @@ import pytest
 import requests
 from clients import SECONDS, GrpcClient, Load, error_of
 from local_server import eventually
+from test_metrics import Page
 
 X = np.array([2.0], np.float32)
 KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
@@ -211,6 +212,40 @@ def test_one_port_serves_both_protocols_over_tls(create, authority, pair):
     url = f"https://127.0.0.1:{server.rest_port}/v1/models/half"
     answer = requests.get(url, verify=str(authority.certificate), timeout=SECONDS)
     assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("mutual", [False, True], ids=["tls", "mtls"])
+def test_calls_over_tls_are_counted_exactly(start, authority, pair, tmp_path, mutual):
+    (tmp_path / "monitoring.config").write_text("prometheus_config { enable: true }")
+    known = authority.sign(tmp_path / "known", "client") if mutual else None
+    flags = files(pair, authority.certificate if mutual else None)
+    server = start(**flags, monitoring_config_file=tmp_path / "monitoring.config")
+    session = requests.Session()
+    session.trust_env = False
+    session.verify = str(authority.certificate)
+    session.cert = (str(known.certificate), str(known.key)) if mutual else None
+    url = f"https://127.0.0.1:{server.rest_port}"
+    client = GrpcClient(server.grpc, credentials=trusting(authority, known))
+    for _ in range(6):
+        client.predict("half", {"x": X})
+        call = {"instances": [1.0]}
+        session.post(f"{url}/v1/models/half:predict", json=call, timeout=SECONDS).raise_for_status()
+    for _ in range(3):
+        error_of(lambda: client.predict("half", {"nonsense": X}))
+    client.close()
+
+    def count(**labels):
+        page = session.get(url + "/monitoring/prometheus/metrics", timeout=SECONDS).text
+        return Page(page).value("tensord_requests_total", model_name="half", **labels)
+
+    assert count(protocol="rest", status="OK") == 6
+    assert count(protocol="grpc", status="OK") == 6
+    eventually(lambda: count(protocol="grpc", status="INVALID_ARGUMENT") == 3, "three are bad", 10)
+    assert count() == 15
+    if mutual:
+        with pytest.raises(requests.exceptions.RequestException):
+            requests.get(url + "/v1/models", verify=session.verify, timeout=SECONDS)
+        assert count() == 15  # Who is turned away makes no call.
 
 
 def test_plain_http_on_a_tls_port_is_told_that_it_is_one(start, authority, pair):

@@ -236,11 +236,18 @@ def test_d20_the_first_requests_are_no_slower_than_the_others(
     if recorded:
         record = predict_record(model, {"x": np.ones([1, 64], np.float32)})
         base = with_records(models, model, tmp_path / model, [record])
-    server = servers.start(models={model: base, "half": models / "half"})
-    client = grpc_client(server)
-    client.predict("half", {"x": X})  # The connection's own first call.
-    for rows in (1, 8, 32):
-        first, usual = first_and_usual(client, model, rows)
-        print(f"{model}, {rows} rows: first {first * 1e3:.1f} ms, median {usual * 1e3:.1f} ms")
-        # Compiling takes the jitted model far longer; the floor is for a busy machine.
-        assert first <= max(3 * usual, 0.04), (rows, first, usual)
+    slow = {1, 8, 32}
+    # A first call that lacks its warm-up is slow each time, one that a busy machine held up is not.
+    for _ in range(4):
+        server = servers.start(models={model: base, "half": models / "half"})
+        client = grpc_client(server)
+        client.predict("half", {"x": X})  # The connection's own first call.
+        for rows in (1, 8, 32):
+            first, usual = first_and_usual(client, model, rows)
+            print(f"{model}, {rows} rows: first {first * 1e3:.1f} ms, median {usual * 1e3:.1f} ms")
+            if first <= max(3 * usual, 0.004):
+                slow.discard(rows)
+        server.stop()
+        if not slow:
+            return
+    raise AssertionError(f"the first calls of {slow} rows were slow each time")
