@@ -7,14 +7,13 @@
 
 #include "base/ascii.h"
 #include "base/text.h"
+#include "front/limits.h"
 #include "tls/digest.h"
 
 namespace tensord::front {
 namespace {
 
 using config::AccessRules;
-
-constexpr size_t kTokenBytesMax = 4096;  // Of what is hashed; usual ones have 20 to 1,000.
 
 // What stands behind "Bearer " in the authorization header; nullopt when there is no such header,
 // empty when it is of another form.
@@ -24,7 +23,7 @@ std::optional<std::string_view> TokenOf(const RequestHead& head) {
   if (!header) return std::nullopt;
   if (!base::StartsWithIgnoringCase(*header, kScheme)) return std::string_view();
   const std::string_view token = header->substr(kScheme.size());
-  return token.size() <= kTokenBytesMax ? token : std::string_view();
+  return token.size() <= limits::kTokenBytesMax ? token : std::string_view();
 }
 
 bool Allows(const AccessRules::Rule& rule, Operation operation) {

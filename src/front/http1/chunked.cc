@@ -7,13 +7,12 @@
 
 #include "base/ascii.h"
 #include "base/limits.h"
+#include "front/limits.h"
 
 namespace tensord::front {
 namespace {
 
 constexpr int kSizeDigitsMax = 16;
-// No body is that large: a claim of more is a try at overflowing somebody's counter.
-constexpr uint64_t kChunkBytesMax = uint64_t{1} << 40;
 
 bool IsControl(char c) {
   const auto byte = static_cast<unsigned char>(c);
@@ -88,7 +87,7 @@ bool ChunkedDecoder::TakeSize(char c) {
 bool ChunkedDecoder::EndOfSizeLine() {
   state_ = size_ == 0 ? State::kTrailerStart : State::kData;
   ++chunks_;
-  if (size_ > kChunkBytesMax) return false;
+  if (size_ > limits::kChunkBytesMax) return false;
   return chunks_ <= limits::kChunksFree || data_bytes_ >= chunks_ * limits::kChunkBytesAverageMin;
 }
 

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: The tensord authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Limits of what clients send that one place of the front asks for; the others are in
+// base/limits.h.
+namespace tensord::limits {
+
+// No body is that large: a claim of more is a try at overflowing somebody's counter.
+inline constexpr uint64_t kChunkBytesMax = uint64_t{1} << 40;
+inline constexpr size_t kTokenBytesMax = 4096;  // Of what is hashed; usual ones have 20 to 1,000.
+
+}  // namespace tensord::limits
