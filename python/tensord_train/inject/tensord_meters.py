@@ -227,15 +227,29 @@ def _timed_reduce(original):
     return reduce
 
 
+def _time_of_its_own(tf):
+    """The time, read whenever its control inputs are done.
+
+    A function runs its stateful ops one after the other, readings of the clock among them. One
+    replica's exchange would then begin when that of the replica before it ended, which waits for
+    all of them: several replicas in a rank would wait forever.
+    """
+    now = tf.timestamp()
+    manager = getattr(now.graph, "experimental_acd_manager", None)
+    if manager is not None:
+        manager.run_independently(now.op)
+    return now
+
+
 def _timed_reduce_in_graph(tf, original, value, args, kwargs):
     if PROGRESS.graph_exchange is None:
         PROGRESS.graph_exchange = counter(tf, 3, "tensord_exchange")
     with tf.control_dependencies([value]), tf.device("CPU:0"):
-        begin = tf.timestamp()
+        begin = _time_of_its_own(tf)
     with tf.control_dependencies([begin]):
         result = original(*args, **kwargs)
     with tf.control_dependencies([result]), tf.device("CPU:0"):
-        end = tf.timestamp()
+        end = _time_of_its_own(tf)
     elements = tf.size(value, tf.int64)  # Where the value is: it must not be copied for that.
     with tf.control_dependencies([end]), tf.device("CPU:0"):
         seconds, moved, last = tf.unstack(PROGRESS.graph_exchange.read_value(), 3)
