@@ -62,7 +62,8 @@ void Describe(CLI::App& app, AdviseOptions* options) {
 }
 
 void Describe(CLI::App& app, CostOptions* options) {
-  app.add_option("--table", options->table, "Prices of your own; see --print_table");
+  app.add_option("--table", options->table, "Prices of your own; see --print_table")
+      ->check(CLI::ExistingFile);
   app.add_option("--svg", options->svg, "Also draw the plot into this file");
   app.add_flag("--print_table", options->print_table, "Print the table of prices, to edit");
   app.add_flag("--json", options->json, "One JSON object instead of text");
@@ -70,8 +71,14 @@ void Describe(CLI::App& app, CostOptions* options) {
 
 absl::StatusOr<std::string> Contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(base::Cat("cannot read ", path));
-  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string text;
+  char part[8192];
+  // Not by iterators: what fails below them, as for a directory, is thrown at us.
+  while (file.read(part, sizeof(part)) || file.gcount() > 0) {
+    text.append(part, static_cast<size_t>(file.gcount()));
+  }
+  if (!file.eof()) return absl::NotFoundError(base::Cat("cannot read ", path));
+  return text;
 }
 
 absl::StatusOr<doctor::Observation> Recorded(const std::string& path) {

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/text.h"
 #include "doctor/report.h"
 #include "doctor/runtime_facts.h"
 #include "doctor/testing/fake_machine.h"
@@ -170,6 +171,15 @@ TEST(Doctor, ADirectoryWithoutAModelIsAnError) {
   const Findings findings =
       CheckModel(testing::MachineOf("cpu_machine"), {.directory = ::testing::TempDir()});
   EXPECT_THAT(Of(findings, "model.complete").seen, HasSubstr("no saved_model.pb"));
+}
+
+TEST(Doctor, WhatIsNoDirectoryIsNamed) {
+  for (const std::string directory : {"", "/no/such", "/dev/null"}) {
+    const Findings findings =
+        CheckModel(testing::MachineOf("cpu_machine"), {.directory = directory});
+    EXPECT_THAT(Of(findings, "model.complete").seen,
+                HasSubstr(base::Cat("no directory \"", directory, "\"")));
+  }
 }
 
 TEST(Doctor, ModelsOnANetworkFileSystemAreTold) {

@@ -6,6 +6,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "base/text.h"
+#include "doctor/words.h"
 
 namespace tensord::doctor {
 
@@ -17,7 +18,7 @@ absl::StatusOr<Value> ParseJson(std::string_view text) {
       google::protobuf::util::JsonStringToMessage({text.data(), text.size()}, &value);
   if (status.ok()) return value;
   return absl::InvalidArgumentError(
-      base::Cat("no JSON: ", std::string_view(status.message().data(), status.message().size())));
+      base::Cat("no JSON: ", Ascii({status.message().data(), status.message().size()})));
 }
 
 const Value* Member(const Value& value, const std::string& name) {

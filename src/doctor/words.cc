@@ -119,4 +119,12 @@ std::string Printable(std::string_view text) {
   return out;
 }
 
+std::string Ascii(std::string_view text) {
+  std::string out = Printable(text);
+  for (char& c : out) {
+    if (static_cast<unsigned char>(c) > 0x7f) c = '?';
+  }
+  return out;
+}
+
 }  // namespace tensord::doctor

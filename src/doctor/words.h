@@ -35,5 +35,7 @@ std::string Join(const std::vector<std::string>& pieces, std::string_view betwee
 
 // What a file wrote, fit for a terminal: control characters become '?'.
 std::string Printable(std::string_view text);
+// The same, with "?" for every byte beyond ASCII as well: text that may be no text at all.
+std::string Ascii(std::string_view text);
 
 }  // namespace tensord::doctor

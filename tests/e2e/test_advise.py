@@ -108,3 +108,7 @@ def test_cost_compares_and_draws(tmp_path):
     assert json.loads(advise("cost", "--json"))["break_even_month"] == int(month)
     table.write_text("machine = cheap\n")
     assert "line 1" in advise("cost", f"--table={table}", code=1)
+    table.write_bytes(b"machine = " + 300 * b"\xff")
+    assert '"' + 40 * "?" + '…" is not a number' in advise("cost", f"--table={table}", code=1)
+    assert "directory" in advise("cost", f"--table={tmp_path}", code=2)
+    assert "cannot read" in advise(f"--from={tmp_path}", code=1)

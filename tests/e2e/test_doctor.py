@@ -101,6 +101,13 @@ def test_models_that_keep_state_or_have_no_open_dim(models):
     assert any("not batched" in f["seen"] for i, f in found.items() if "signature" in i)
 
 
+def test_a_model_that_is_not_there():
+    for directory in ("", "/no/such"):
+        code, found = doctor("--model", directory)
+        assert code == 2
+        assert f'no directory "{directory}"' in found["model.complete"]["seen"]
+
+
 def test_an_incomplete_model(models, tmp_path):
     version = tmp_path / "half" / "1"
     shutil.copytree(models / "half" / "3", version)

@@ -38,10 +38,17 @@ constexpr std::array kRows = {
     Row{"utilisation", &Prices::utilisation, 1, "share of the hours in use"},
 };
 
+// As much of a table's text as helps to find it.
+std::string Quoted(std::string_view text) {
+  constexpr size_t kBytesShown = 40;
+  const bool cut = text.size() > kBytesShown;
+  return base::Cat("\"", Ascii(text.substr(0, kBytesShown)), cut ? "…\"" : "\"");
+}
+
 absl::Status Set(std::string_view name, std::string_view text, Prices* prices) {
   const std::optional<double> value = ToDouble(text);
   if (!value.has_value() || !(*value >= 0)) {
-    return absl::InvalidArgumentError(base::Cat("\"", text, "\" is not a number from 0 on"));
+    return absl::InvalidArgumentError(base::Cat(Quoted(text), " is not a number from 0 on"));
   }
   if (name == "months") {
     if (*value < 1 || *value > kMonthsMax) {
@@ -59,7 +66,7 @@ absl::Status Set(std::string_view name, std::string_view text, Prices* prices) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      base::Cat("there is no \"", name, "\"; `tensord advise cost --print_table` lists all"));
+      base::Cat("there is no ", Quoted(name), "; `tensord advise cost --print_table` lists all"));
 }
 
 }  // namespace

@@ -158,7 +158,14 @@ absl::StatusOr<GraphFacts> ReadVersion(const fs::path& version) {
 }  // namespace
 
 Findings CheckModel(const Machine& machine, const ModelQuestion& question) {
-  const fs::path directory = fs::absolute(question.directory).lexically_normal();
+  std::error_code error;
+  const fs::path directory = fs::absolute(question.directory, error).lexically_normal();
+  if (!fs::is_directory(directory, error)) {
+    return {{.id = "model.complete",
+             .level = Level::kError,
+             .seen = base::Cat("there is no directory \"", Printable(question.directory), "\""),
+             .action = "name the directory of a SavedModel, or the one above its versions"}};
+  }
   const auto version = NewestVersion(directory);
   if (!version.has_value()) {
     return {{.id = "model.complete",
