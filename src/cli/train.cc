@@ -27,6 +27,7 @@
 #include "train/launch.h"
 #include "train/limits.h"
 #include "train/machine.h"
+#include "train/pinning.h"
 #include "train/processes.h"
 #include "train/publish.h"
 #include "train/schedulers.h"
@@ -35,6 +36,8 @@ namespace tensord::cli {
 namespace {
 
 constexpr size_t kTokenBytesMax = 4096;
+
+constexpr const char* kDashes = "put the program behind \"--\", as in -- python script.py";
 
 constexpr std::string_view kFooter =
     "\nBehind \"--\" stands the program and its arguments, as in: tensord train --standalone "
@@ -117,6 +120,7 @@ absl::Status Place(const TrainOptions& options, const std::vector<std::string>& 
   launch->leader =
       launch->node_rank >= 0 ? launch->node_rank == 0 : train::IsOurAddress(parts.first);
   if (launch->leader && launch->address.empty()) launch->address = parts.first;
+  launch->agent.interface = train::InterfaceTo(parts.first);
   ASSIGN_OR_RETURN(launch->token, ReadToken(options, environment));
   if (launch->token.empty()) {
     obs::Warn("no --token-file: whoever reaches {} may join this job", launch->meeting);
@@ -151,6 +155,9 @@ absl::Status CheckTogether(const TrainOptions& options) {
     return absl::InvalidArgumentError("--tls-cert, --tls-key and --tls-ca go together");
   }
   if (!options.yield_to.empty()) RETURN_IF_ERROR(train::SplitAddress(options.yield_to).status());
+  if (options.standalone && (!options.nodes.empty() || !options.meeting.empty())) {
+    return absl::InvalidArgumentError("--standalone is one machine: leave --nnodes and --rdzv out");
+  }
   if (options.isolate && !options.yield_to.empty()) {
     return absl::InvalidArgumentError("--isolate hides the server of --yield-to");
   }
@@ -160,10 +167,39 @@ absl::Status CheckTogether(const TrainOptions& options) {
   return absl::OkStatus();
 }
 
+// Ours, without a cluster that somebody else described: ranks would wait for it.
+std::vector<std::string> OwnEnvironment() {
+  std::vector<std::string> environment = supervisor::Environment();
+  const size_t foreign = std::erase_if(
+      environment, [](const std::string& variable) { return variable.starts_with("TF_CONFIG="); });
+  if (foreign > 0) obs::Warn("TF_CONFIG is set here; ranks get one of this job, or none");
+  return environment;
+}
+
+// Which CPUs ranks run on, and whose memory they prefer.
+void PlaceOnCpus(const TrainOptions& options, const train::GpuList& gpus, train::Launch* launch) {
+  if (options.no_pin) return;
+  train::AgentSetup& agent = launch->agent;
+  train::Pinning pinning = train::PlaceRanks(
+      train::ReadCpuMap(""),
+      {.mode = launch->policy.mode, .ranks = agent.ranks, .gpus = gpus.visible, .near = gpus.cpus});
+  if (!pinning.why_not.empty()) obs::Info("ranks are not pinned to CPUs: {}", pinning.why_not);
+  const auto wants_node = [](const train::Place& place) { return place.memory_node >= 0; };
+  const auto first = std::find_if(pinning.places.begin(), pinning.places.end(), wants_node);
+  if (first != pinning.places.end()) {
+    const absl::Status status = train::MayPrefer(first->memory_node);
+    if (!status.ok()) {
+      obs::Warn("ranks take memory from any NUMA node: {}", std::string(base::Message(status)));
+      for (train::Place& place : pinning.places) place.memory_node = -1;
+    }
+  }
+  agent.places = std::move(pinning.places);
+}
+
 absl::StatusOr<train::Launch> Settle(const TrainOptions& options, const Arguments& program) {
   RETURN_IF_ERROR(CheckTogether(options));
   if (options.isolate && !options.print_env) RETURN_IF_ERROR(train::Isolate());
-  const std::vector<std::string> environment = supervisor::Environment();
+  const std::vector<std::string> environment = OwnEnvironment();
   train::Launch launch;
   const train::GpuList gpus = train::FindGpus(environment, "");
   launch.agent.program = program;
@@ -171,7 +207,6 @@ absl::StatusOr<train::Launch> Settle(const TrainOptions& options, const Argument
     launch.agent.program.insert(launch.agent.program.begin(), "python3");
   launch.agent.environment = environment;
   launch.agent.gpus = gpus.visible;
-  launch.agent.gpu_cpus = gpus.cpus;
   launch.agent.cpus = config::CpuBudget();
   ASSIGN_OR_RETURN(launch.agent.ranks, RanksPerNode(options, gpus));
   ASSIGN_OR_RETURN(launch.policy.mode, train::ParseMode(options.mode));
@@ -179,6 +214,7 @@ absl::StatusOr<train::Launch> Settle(const TrainOptions& options, const Argument
     return absl::InvalidArgumentError(
         "--mode mirrored is one process that uses all GPUs: leave --nproc-per-node at 1");
   }
+  PlaceOnCpus(options, gpus, &launch);
   launch.agent.watch = {.start = absl::Seconds(options.start_timeout),
                         .step = absl::Seconds(options.hang_timeout),
                         .stopped = absl::Seconds(options.stopped_timeout)};
@@ -234,6 +270,8 @@ int PrintEnvironment(const train::Launch& launch) {
   for (int i = 0; i < agent.ranks; ++i) addresses.push_back(base::Cat("127.0.0.1:<port ", i, ">"));
   for (int i = 0; i < agent.ranks; ++i) {
     const train::TaskId& task = (*tasks)[static_cast<size_t>(i)];
+    const train::Place place =
+        agent.places.empty() ? train::Place() : agent.places[static_cast<size_t>(i)];
     const train::Seat seat{.rank = i,
                            .ranks = agent.ranks,
                            .local_rank = i,
@@ -243,16 +281,20 @@ int PrintEnvironment(const train::Launch& launch) {
                            .mode = launch.policy.mode,
                            .tf_config = train::TfConfig(launch.policy.mode, *tasks, addresses, i),
                            .gpus = train::GpusOfRank(agent.gpus, i, agent.ranks),
-                           .cpus = agent.cpus};
+                           .cpus = agent.cpus,
+                           .pinned_cpus = static_cast<int>(place.cpus.size()),
+                           .interface = agent.interface};
     for (const std::string& variable : train::RankVariables(seat, agent.help, agent.environment)) {
       std::printf("[%s] %s\n", train::TaskName(task).c_str(), train::Masked(variable).c_str());
     }
-    const auto cpus = train::CpusOfRank(seat.gpus, agent.gpu_cpus, agent.ranks);
-    if (cpus.empty()) continue;
-    std::string list;
-    for (const int cpu : cpus) list += base::Cat(list.empty() ? "" : ",", cpu);
-    std::printf("[%s] (runs on CPUs %s, beside its GPUs)\n", train::TaskName(task).c_str(),
-                list.c_str());
+    if (!place.cpus.empty()) {
+      std::printf("[%s] (runs on CPUs %s)\n", train::TaskName(task).c_str(),
+                  train::CpuListText(place.cpus).c_str());
+    }
+    if (place.memory_node >= 0) {
+      std::printf("[%s] (prefers memory of NUMA node %d)\n", train::TaskName(task).c_str(),
+                  place.memory_node);
+    }
   }
   return 0;
 }
@@ -302,14 +344,16 @@ int Train(const Arguments& arguments) {
   std::reverse(own.begin(), own.end());
   try {
     app.parse(own);
+  } catch (const CLI::ExtrasError& error) {
+    app.exit(error);
+    if (dashes == arguments.end()) std::fprintf(stderr, "%s\n", kDashes);
+    return 2;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   const Arguments program(dashes == arguments.end() ? dashes : dashes + 1, arguments.end());
   if (program.empty()) {
-    std::fprintf(stderr,
-                 "tensord train: nothing to run: put the program behind \"--\", as in "
-                 "-- python script.py\n");
+    std::fprintf(stderr, "tensord train: nothing to run: %s\n", kDashes);
     return 2;
   }
   obs::StartLog({.process = "train"});

@@ -14,15 +14,26 @@ namespace {
 
 constexpr double kSecondsMax = 7 * 86'400;
 
+// What scripts give when a variable of theirs is not set.
+std::string NotEmpty(const std::string& text) { return text.empty() ? "it is empty" : ""; }
+// No range leaves it out.
+std::string NotNan(const std::string& text) {
+  return text.find("nan") == std::string::npos && text.find("NAN") == std::string::npos
+             ? ""
+             : "a number of seconds is expected";
+}
+
 void DescribePlaces(CLI::App& app, TrainOptions* options) {
   app.add_flag("--standalone", options->standalone, "One machine; needs no meeting point");
   app.add_option("--hosts", options->hosts,
                  "Start on all of these by SSH, from here: a,b or node[01-04]; the first leads. "
-                 "tensord, the script and this folder are at the same place on each");
+                 "tensord, the script and this folder are at the same place on each")
+      ->check(NotEmpty);
   app.add_option("--ssh-config", options->ssh_config, "File for ssh -F, with --hosts");
   app.add_flag("--from-ssh", options->from_ssh)->group("");  // What --hosts starts on a machine.
   app.add_option("--nnodes", options->nodes,
-                 "Machines, as 4, or 2:4 for two at least (the job goes on with fewer)");
+                 "Machines, as 4, or 2:4 for two at least (the job goes on with fewer)")
+      ->check(NotEmpty);
   app.add_option("--nproc-per-node", options->ranks, "Processes a machine, or \"gpu\": one a GPU")
       ->capture_default_str();
   app.add_option("--mode", options->mode,
@@ -34,20 +45,24 @@ void DescribePlaces(CLI::App& app, TrainOptions* options) {
       ->check(CLI::Range(1, train::limits::kRanksPerNodeMax))
       ->capture_default_str();
   app.add_option("--rdzv", options->meeting,
-                 "HOST:PORT where all machines meet: the leader's; the port is 29400 if not given");
+                 "HOST:PORT where all machines meet: the leader's; the port is 29400 if not given")
+      ->check(NotEmpty);
   app.add_option("--node-rank", options->node_rank,
                  "This machine's place, 0 leads; else who owns the address of --rdzv leads")
       ->check(CLI::Range(0, train::limits::kNodesMax - 1));
   app.add_option("--address", options->address,
-                 "Address of this machine for the others; found out if not given");
+                 "Address of this machine for the others; found out if not given")
+      ->check(NotEmpty);
   app.add_option("--token-file", options->token_file,
-                 "File whose first line all machines share; else TENSORD_TRAIN_TOKEN");
+                 "File whose first line all machines share; else TENSORD_TRAIN_TOKEN")
+      ->check(NotEmpty);
   app.add_option("--tls-cert", options->tls_cert,
                  "TLS between the agents, with --tls-key and --tls-ca: this machine's certificate "
                  "(PEM); the leader's is for the host of --rdzv");
   app.add_option("--tls-key", options->tls_key, "Its key");
   app.add_option("--tls-ca", options->tls_ca, "Whose certificates count");
-  app.add_option("--run-id", options->run_id, "Name of the run, for RUN_ID and the logs");
+  app.add_option("--run-id", options->run_id, "Name of the run, for RUN_ID and the logs")
+      ->check(NotEmpty);
 }
 
 void DescribeFailures(CLI::App& app, TrainOptions* options) {
@@ -65,7 +80,10 @@ void DescribeFailures(CLI::App& app, TrainOptions* options) {
       ->check(CLI::IsMember({"all", "chief"}))
       ->capture_default_str();
   const auto seconds = [&](const char* name, double* value, const char* help) {
-    app.add_option(name, *value, help)->check(CLI::Range(0.0, kSecondsMax))->capture_default_str();
+    app.add_option(name, *value, help)
+        ->check(CLI::Range(0.0, kSecondsMax))
+        ->check(NotNan)
+        ->capture_default_str();
   };
   seconds("--grace", &options->grace, "Seconds between SIGTERM and SIGKILL");
   seconds("--join-timeout", &options->join_timeout, "Seconds to wait for the other machines");
@@ -87,17 +105,22 @@ void Describe(CLI::App& app, TrainOptions* options) {
   DescribePlaces(app, options);
   DescribeFailures(app, options);
   app.add_option("--log-dir", options->log_dir,
-                 "Folder for one log file a rank and start; a new one in TMPDIR if not given");
+                 "Folder for one log file a rank and start; a new one in TMPDIR if not given")
+      ->check(NotEmpty);
   app.add_option("--checkpoint-dir", options->checkpoint_dir,
-                 "Folder that all machines must share and may write; checked before the start");
+                 "Folder that all machines must share and may write; checked before the start")
+      ->check(NotEmpty);
   app.add_option("--export-dir", options->export_dir,
-                 "Folder where the script leaves its SavedModel, for --publish");
+                 "Folder where the script leaves its SavedModel, for --publish")
+      ->check(NotEmpty);
   app.add_option("--publish", options->publish,
                  "A server's folder of versions: when the job ended well, the SavedModel becomes "
-                 "its next version");
+                 "its next version")
+      ->check(NotEmpty);
   app.add_option("--yield-to", options->yield_to,
                  "HOST:PORT (REST) of a tensord server on this machine: while it is behind, ranks "
-                 "run a quarter of the time");
+                 "weigh little, where their control group can, or run a quarter of the time")
+      ->check(NotEmpty);
   app.add_option("--yield-queue", options->yield_queue,
                  "It is behind when more calls than this wait for a worker")
       ->check(CLI::Range(0.0, 1e9))
@@ -110,6 +133,8 @@ void Describe(CLI::App& app, TrainOptions* options) {
   app.add_flag("--isolate", options->isolate,
                "One machine only: ranks reach each other and nothing else, and nobody reaches them "
                "(a network namespace; needs root)");
+  app.add_flag("--no-pin", options->no_pin,
+               "Leave it to the scheduler which CPUs and whose memory a rank uses");
   app.add_flag("--no-inject", options->no_inject,
                "Leave the Python help out: no bounded waits, no Keras 3 fit over machines, no "
                "stacks, no steps");

@@ -50,6 +50,7 @@ struct TrainOptions {
   std::string export_dir;
   std::string publish;
   bool isolate = false;
+  bool no_pin = false;
   bool no_inject = false;
   bool check = false;
   bool print_env = false;

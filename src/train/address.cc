@@ -5,6 +5,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -29,6 +31,11 @@ absl::StatusOr<std::pair<std::string, int>> SplitAddress(std::string_view addres
   }
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
+  }
+  const bool bracketed = address.starts_with('[');
+  if (!bracketed && host.find(':') != std::string_view::npos) {
+    return absl::InvalidArgumentError(base::Cat(
+        "\"", address, "\" is no address: IPv6 is written in brackets, as in [fd00::1]:29400"));
   }
   if (host.empty() || port < 1 || port > 65535) {
     return absl::InvalidArgumentError(
@@ -57,19 +64,47 @@ absl::StatusOr<base::UniqueFd> StartConnect(const std::string& address) {
   return fd;
 }
 
-std::string LocalHost(int socket) {
-  sockaddr_storage name{};
-  socklen_t size = sizeof(name);
-  if (getsockname(socket, reinterpret_cast<sockaddr*>(&name), &size) != 0) return "";
+namespace {
+
+std::string HostText(const sockaddr* address, socklen_t size) {
   char host[NI_MAXHOST];
-  if (getnameinfo(reinterpret_cast<sockaddr*>(&name), size, host, sizeof(host), nullptr, 0,
-                  NI_NUMERICHOST) != 0) {
-    return "";
-  }
+  if (getnameinfo(address, size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) return "";
   // An IPv4 peer of a socket that takes both families.
   const std::string_view text = host;
   constexpr std::string_view kMapped = "::ffff:";
   return std::string(text.starts_with(kMapped) ? text.substr(kMapped.size()) : text);
+}
+
+}  // namespace
+
+std::string LocalHost(int socket) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof(name);
+  const auto address = reinterpret_cast<sockaddr*>(&name);
+  return getsockname(socket, address, &size) == 0 ? HostText(address, size) : "";
+}
+
+std::string InterfaceTo(const std::string& host) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(host.c_str(), "9", &wanted, &found) != 0) return "";
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  // Sends nothing: the kernel chooses the way, and with it our address.
+  const base::UniqueFd probe(socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (connect(probe.get(), found->ai_addr, found->ai_addrlen) != 0) return "";
+  const std::string own = LocalHost(probe.get());
+  ifaddrs* all = nullptr;
+  if (own.empty() || getifaddrs(&all) != 0) return "";
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list(all, freeifaddrs);
+  for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || (at->ifa_flags & IFF_LOOPBACK) != 0) continue;
+    const int family = at->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    if (HostText(at->ifa_addr, size) == own) return at->ifa_name;
+  }
+  return "";
 }
 
 bool IsOurAddress(const std::string& host) {

@@ -22,6 +22,9 @@ absl::StatusOr<base::UniqueFd> StartConnect(const std::string& address);
 
 // Our end's address of a connected socket, or the other end's.
 std::string LocalHost(int socket);
+// The network interface of this machine by which `host` is reached, or that has its address; "" for
+// loopback and where none is found.
+std::string InterfaceTo(const std::string& host);
 // Whether this machine has the address that the name stands for.
 bool IsOurAddress(const std::string& host);
 // The machine's name.

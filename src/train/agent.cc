@@ -90,7 +90,7 @@ void Agent::Do(const StartRanks& start) {
   generation_ = start.generation;
   started_ = loop_->ClockNow();
   stopping_ = killed_ = stuck_reported_ = gone_reported_ = false;
-  if (room_) Arm(kRunFor, &pulse_timer_, [this] { Pulse(); });
+  if (pulses_) Arm(kRunFor, &pulse_timer_, [this] { Pulse(); });
   for (ReservedPort& port : ports_) port.StopListening();
   const auto tasks =
       TasksOf(start.mode, static_cast<int>(start.addresses.size()), start.parameter_servers);
@@ -127,10 +127,12 @@ absl::Status Agent::StartOne(const StartRanks& start, const std::vector<TaskId>&
             .mode = start.mode,
             .tf_config = TfConfig(start.mode, tasks, start.addresses, rank),
             .gpus = GpusOfRank(setup_.gpus, local_rank, setup_.ranks),
-            .cpus = setup_.cpus};
-  ToSpawn what{.arguments = setup_.program, .environment = {}, .cpus = {}, .beats = {}};
+            .cpus = setup_.cpus,
+            .interface = setup_.interface};
+  ToSpawn what{.arguments = setup_.program, .environment = {}, .beats = {}};
   what.group = setup_.group;
-  what.cpus = CpusOfRank(seat.gpus, setup_.gpu_cpus, setup_.ranks);
+  if (!setup_.places.empty()) what.place = setup_.places[static_cast<size_t>(local_rank)];
+  seat.pinned_cpus = static_cast<int>(what.place.cpus.size());
   base::UniqueFd beats;
   Help help = setup_.help;
   if (help.inject) {
@@ -193,14 +195,17 @@ void Agent::Do(const DumpStacks&) {
   }
 }
 
-void Agent::MakeRoom(bool room) {
-  room_ = room;
-  if (room) return Pulse();
-  Resume();
+void Agent::MakeRoom(Share share) {
+  if (!setup_.group.empty()) {
+    SetGroupWeight(setup_.group, share == Share::kAll ? kGroupWeight : kGroupWeightLight);
+  }
+  const bool pulsed = std::exchange(pulses_, share == Share::kPulse);
+  if (pulses_ && !pulsed) return Pulse();
+  if (!pulses_) Resume();
 }
 
 void Agent::Pulse() {
-  if (!room_ || stopping_) return Resume();
+  if (!pulses_ || stopping_) return Resume();
   paused_ = !paused_;
   for (const auto& [pid, rank] : ranks_) kill(-pid, paused_ ? SIGSTOP : SIGCONT);
   Arm(paused_ ? kPauseFor : kRunFor, &pulse_timer_, [this] { Pulse(); });

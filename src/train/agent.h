@@ -16,8 +16,10 @@
 #include "train/environment.h"
 #include "train/messages.h"
 #include "train/output.h"
+#include "train/pinning.h"
 #include "train/ports.h"
 #include "train/watch.h"
+#include "train/yield.h"
 
 namespace tensord::train {
 
@@ -28,9 +30,10 @@ struct AgentSetup {
   std::vector<std::string> program = {};
   std::vector<std::string> environment = {};
   int ranks = 1;
-  std::vector<std::string> gpus = {};                     // Of this machine, those we may use.
-  std::map<std::string, std::vector<int>> gpu_cpus = {};  // CPUs near a GPU, where known.
+  std::vector<std::string> gpus = {};  // Of this machine, those we may use.
   int cpus = 1;
+  std::vector<Place> places = {};  // Where each rank runs; empty: none is pinned.
+  std::string interface = {};      // Network interface to the other machines; empty: unknown.
   Help help = {};
   WatchLimits watch = {};
   std::string log_dir = {};
@@ -50,9 +53,8 @@ class Agent {
   void SetReporter(Reporter reporter) { report_ = std::move(reporter); }
   // All but Finish.
   void Obey(const Command& command);
-  // Lets ranks run a quarter of the time only, in slices that their heartbeats survive, until
-  // false.
-  void MakeRoom(bool room);
+  // Until kAll. Pauses come in slices that the ranks' heartbeats survive.
+  void MakeRoom(Share share);
   // After SIGCHLD.
   void Reap();
   // Ends every process at once and forgets the generation; the leader is gone.
@@ -95,7 +97,7 @@ class Agent {
   loop::TimerId grace_timer_ = 0;
   loop::TimerId kill_timer_ = 0;
   loop::TimerId pulse_timer_ = 0;
-  bool room_ = false;    // Ranks make room for others …
+  bool pulses_ = false;  // Ranks are stopped and let go in turn …
   bool paused_ = false;  // … and are stopped at this moment.
 };
 

@@ -64,6 +64,10 @@ void JoinGroup(const std::string& group) {
   if (!group.empty()) WriteTo(base::Cat(group, "/cgroup.procs"), "0");
 }
 
+bool SetGroupWeight(const std::string& group, int weight) {
+  return !group.empty() && WriteTo(base::Cat(group, "/cpu.weight"), base::Cat(weight));
+}
+
 void KillGroup(const std::string& group) {
   if (!group.empty()) WriteTo(base::Cat(group, "/cgroup.kill"), "1");
 }

@@ -19,6 +19,12 @@ std::string GroupFolder(const std::string& mountinfo, const std::string& cgroup)
 std::string MakeGroup(const std::string& name);
 // In a child before exec: moves this process into the group. Only tidiness is lost when it fails.
 void JoinGroup(const std::string& group);
+// Its part of the CPU beside its siblings, which have kGroupWeight unless told otherwise. False
+// where it cannot be set: the group above it does not hand that controller down.
+inline constexpr int kGroupWeight = 100;
+// Small, and enough for heartbeats beside siblings that want all.
+inline constexpr int kGroupWeightLight = 10;
+bool SetGroupWeight(const std::string& group, int weight);
 // Ends all in it. Does nothing without a group.
 void KillGroup(const std::string& group);
 // Nothing may run in it any more. Blocks for two seconds at most.

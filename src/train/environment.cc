@@ -4,7 +4,6 @@
 #include "train/environment.h"
 
 #include <algorithm>
-#include <set>
 
 #include "base/text.h"
 
@@ -28,17 +27,6 @@ void AddHelp(const Help& help, const std::vector<std::string>& inherited,
 }
 
 }  // namespace
-
-std::vector<int> CpusOfRank(const std::vector<std::string>& gpus,
-                            const std::map<std::string, std::vector<int>>& near, int local_ranks) {
-  std::set<int> cpus;
-  if (gpus.size() != 1 && local_ranks == 1) return {};
-  for (const std::string& gpu : gpus) {
-    const auto at = near.find(gpu);
-    if (at != near.end()) cpus.insert(at->second.begin(), at->second.end());
-  }
-  return {cpus.begin(), cpus.end()};
-}
 
 std::string_view ValueOf(const std::vector<std::string>& environment, std::string_view name) {
   for (const std::string& variable : environment) {
@@ -73,8 +61,13 @@ std::vector<std::string> RankVariables(const Seat& seat, const Help& help,
     unless_given("CUDA_DEVICE_ORDER", "PCI_BUS_ID");  // As the numbers above are meant.
     unless_given("TF_FORCE_GPU_ALLOW_GROWTH", "true");
     unless_given("NCCL_DEBUG", "WARN");
+    // "=" asks for this very name; NCCL takes what begins with it otherwise.
+    if (!seat.interface.empty()) {
+      unless_given("NCCL_SOCKET_IFNAME", base::Cat("=", seat.interface));
+    }
   }
-  const int threads = std::max(1, seat.cpus / std::max(1, seat.local_ranks));
+  int threads = std::max(1, seat.cpus / std::max(1, seat.local_ranks));
+  if (seat.pinned_cpus > 0) threads = std::min(threads, seat.pinned_cpus);
   unless_given("TF_NUM_INTRAOP_THREADS", base::Cat(threads));
   unless_given("OMP_NUM_THREADS", base::Cat(threads));
   // With one, a parameter server's first call never returns.

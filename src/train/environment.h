@@ -3,7 +3,6 @@
 
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +24,8 @@ struct Seat {
   std::string tf_config = {};          // Empty: there is no cluster.
   std::vector<std::string> gpus = {};  // As CUDA_VISIBLE_DEVICES names them; empty: leave it alone.
   int cpus = 1;                        // Of the whole machine, for all its ranks together.
+  int pinned_cpus = 0;                 // That this rank is kept to; 0: it is not.
+  std::string interface = {};          // Network interface to the other machines; empty: unknown.
 };
 
 // The injected Python help.
@@ -51,10 +52,5 @@ std::string Masked(std::string_view variable);
 // The GPUs of one of `local_ranks` ranks. With fewer GPUs than ranks, ranks share.
 std::vector<std::string> GpusOfRank(const std::vector<std::string>& all, int local_rank,
                                     int local_ranks);
-
-// The CPUs beside these GPUs, sorted, which a rank of `local_ranks` runs on; empty: all. A rank
-// that has all GPUs of the machine has its CPUs as well, unless there is but one.
-std::vector<int> CpusOfRank(const std::vector<std::string>& gpus,
-                            const std::map<std::string, std::vector<int>>& near, int local_ranks);
 
 }  // namespace tensord::train

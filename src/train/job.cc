@@ -227,8 +227,8 @@ void Job::StartAll() {
                                         .run_id = policy_.run_id,
                                         .addresses = addresses_}});
   }
-  SayInfo(base::Cat("start ", generation_, ": ", ranks(), " ranks on ", members.size(),
-                    members.size() == 1 ? " machine" : " machines"));
+  SayInfo(base::Cat("start ", generation_, ": ", ranks(), ranks() == 1 ? " rank on " : " ranks on ",
+                    members.size(), members.size() == 1 ? " machine" : " machines"));
 }
 
 void Job::Handle(NodeId, const RankEnded& ended) {

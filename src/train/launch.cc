@@ -90,8 +90,10 @@ absl::Status Launcher::HearSignals() {
 
 absl::Status Launcher::Meet() {
   if (!launch_.yield.address.empty()) {
-    yielder_ = std::make_unique<Yielder>(launch_.yield, loop_.get(),
-                                         [this](bool room) { agent_.MakeRoom(room); });
+    YieldSetup setup = launch_.yield;
+    setup.can_weigh = SetGroupWeight(launch_.agent.group, kGroupWeight);
+    yielder_ = std::make_unique<Yielder>(std::move(setup), loop_.get(),
+                                         [this](Share share) { agent_.MakeRoom(share); });
     yielder_->Start();
   }
   if (launch_.leader) job_.emplace(launch_.policy, loop_->ClockNow());

@@ -141,7 +141,6 @@ NodeFacts FindFacts(const std::vector<std::string>& program,
   if (name.starts_with("python")) {
     const auto text = RunAndRead(ToSpawn{.arguments = {program[0], "-c", std::string(kAskPython)},
                                          .environment = environment,
-                                         .cpus = {},
                                          .beats = {}},
                                  kPythonWait);
     if (text.ok()) {

@@ -46,6 +46,20 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   _exit(127);
 }
 
+// Only speed is lost when the kernel refuses.
+void StayAt(const Place& place) {
+  Prefer(place.memory_node);
+  if (place.cpus.empty()) return;
+  // As large as the last CPU asks for: the common type ends at 1,024.
+  const auto count = static_cast<size_t>(place.cpus.back()) + 1;
+  cpu_set_t* const set = CPU_ALLOC(count);
+  if (set == nullptr) return;
+  CPU_ZERO_S(CPU_ALLOC_SIZE(count), set);
+  for (const int cpu : place.cpus) CPU_SET_S(static_cast<size_t>(cpu), CPU_ALLOC_SIZE(count), set);
+  sched_setaffinity(0, CPU_ALLOC_SIZE(count), set);
+  CPU_FREE(set);
+}
+
 // In the child.
 [[noreturn]] void Become(const ToSpawn& what, int in, int out, int err, pid_t parent) {
   setpgid(0, 0);
@@ -61,12 +75,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   }
   JoinGroup(what.group);
   if (what.beats.valid()) fcntl(what.beats.get(), F_SETFD, 0);
-  if (!what.cpus.empty()) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (const int cpu : what.cpus) CPU_SET(static_cast<size_t>(cpu), &set);
-    sched_setaffinity(0, sizeof(set), &set);  // Only speed is lost when it is refused.
-  }
+  StayAt(what.place);
   execvpe(what.arguments[0].c_str(), Pointers(what.arguments).data(),
           Pointers(what.environment).data());
   Fail(base::Cat("cannot start ", what.arguments[0]));

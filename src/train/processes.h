@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/unique_fd.h"
+#include "train/pinning.h"
 
 // Starting processes and seeing to it that none is left.
 namespace tensord::train {
@@ -28,10 +29,10 @@ struct Spawned {
 struct ToSpawn {
   std::vector<std::string> arguments = {};  // [0] is looked for in PATH; no shell.
   std::vector<std::string> environment = {};
-  std::vector<int> cpus = {};  // To run on; empty: all.
-  base::UniqueFd beats = {};   // Kept open in the child under its number.
-  std::string group = {};      // A control group to be in; empty: ours.
-  bool input = false;          // A pipe to write to; else it reads nothing, /dev/null.
+  Place place = {};
+  base::UniqueFd beats = {};  // Kept open in the child under its number.
+  std::string group = {};     // A control group to be in; empty: ours.
+  bool input = false;         // A pipe to write to; else it reads nothing, /dev/null.
 };
 
 // A pipe; both ends close-on-exec, the reading one non-blocking.

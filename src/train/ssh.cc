@@ -135,11 +135,8 @@ absl::Status Group::Run(const SshSetup& setup,
   ASSIGN_OR_RETURN(loop_, loop::EventLoop::Create());
   RETURN_IF_ERROR(HearSignals());
   for (size_t i = 0; i < commands.size(); ++i) {
-    ToSpawn what{.arguments = commands[i],
-                 .environment = setup.own_environment,
-                 .cpus = {},
-                 .beats = {},
-                 .input = true};
+    ToSpawn what{
+        .arguments = commands[i], .environment = setup.own_environment, .beats = {}, .input = true};
     ASSIGN_OR_RETURN(Spawned spawned, Spawn(what));
     remotes_.push_back(
         std::make_unique<Remote>(setup.hosts[i], std::move(spawned), loop_.get(), console_));

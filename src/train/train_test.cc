@@ -8,7 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/small_file.h"
 #include "base/text.h"
+#include "train/address.h"
 #include "train/cgroup.h"
 #include "train/cluster_spec.h"
 #include "train/codec.h"
@@ -103,12 +105,24 @@ TEST(RankVariables, GpusAreSharedOutAndGrowTheirMemory) {
   EXPECT_THAT(variables, Contains("TF_FORCE_GPU_ALLOW_GROWTH=true"));
 }
 
-TEST(RankVariables, ARankRunsOnTheCpusBesideItsGpus) {
-  const std::map<std::string, std::vector<int>> near = {{"0", {0, 1}}, {"1", {0, 1}}, {"2", {4}}};
-  EXPECT_THAT(CpusOfRank({"0", "1"}, near, 2), ElementsAre(0, 1));
-  EXPECT_THAT(CpusOfRank({"2"}, near, 1), ElementsAre(4));
-  EXPECT_THAT(CpusOfRank({"0", "2"}, near, 1), IsEmpty()) << "it has the whole machine";
-  EXPECT_THAT(CpusOfRank({"7"}, near, 2), IsEmpty()) << "nobody knows";
+TEST(RankVariables, APinnedRankHasNoMoreThreadsThanCpus) {
+  const Seat seat{.local_ranks = 2, .cpus = 16, .pinned_cpus = 3};
+  EXPECT_THAT(RankVariables(seat, {}, {}), Contains("TF_NUM_INTRAOP_THREADS=3"));
+}
+
+TEST(RankVariables, NcclUsesTheInterfaceToTheOtherMachines) {
+  const Seat seat{.gpus = {"0"}, .interface = "eth1"};
+  EXPECT_THAT(RankVariables(seat, {}, {}), Contains("NCCL_SOCKET_IFNAME==eth1"));
+  EXPECT_THAT(RankVariables(seat, {}, {"NCCL_SOCKET_IFNAME=ib0"}),
+              Not(Contains(HasSubstr("NCCL_SOCKET_IFNAME"))));
+  EXPECT_THAT(RankVariables(Seat{.interface = "eth1"}, {}, {}),
+              Not(Contains(HasSubstr("NCCL_SOCKET_IFNAME"))))
+      << "without GPUs there is no NCCL";
+}
+
+TEST(InterfaceTo, IsNoneForLoopbackAndForNamesThatDoNotResolve) {
+  EXPECT_EQ(InterfaceTo("127.0.0.1"), "");
+  EXPECT_EQ(InterfaceTo("no-such-host.invalid"), "");
 }
 
 TEST(Masked, HidesWhatSoundsSecret) {
@@ -376,12 +390,42 @@ TEST(StatusJson, IsWhatTopReads) {
 }
 
 TEST(Room, IsMadeAtOnceAndGivenBackAfterAWhile) {
-  Room room;
+  Room room(false);
   const absl::Time start = absl::UnixEpoch();
-  EXPECT_FALSE(room.Decide(false, start));
-  EXPECT_TRUE(room.Decide(true, start + absl::Seconds(1)));
-  EXPECT_TRUE(room.Decide(false, start + absl::Seconds(2)));
-  EXPECT_FALSE(room.Decide(false, start + absl::Seconds(5)));
+  EXPECT_EQ(room.Decide(false, start), Share::kAll);
+  EXPECT_EQ(room.Decide(true, start + absl::Seconds(1)), Share::kPulse);
+  EXPECT_EQ(room.Decide(false, start + absl::Seconds(2)), Share::kPulse);
+  EXPECT_EQ(room.Decide(false, start + absl::Seconds(5)), Share::kAll);
+}
+
+TEST(Room, WeightComesFirstAndPausesOnlyWhenThatDoesNotHelp) {
+  Room room(true);
+  const absl::Time start = absl::UnixEpoch();
+  EXPECT_EQ(room.Decide(true, start), Share::kLight);
+  EXPECT_EQ(room.Decide(true, start + absl::Seconds(2)), Share::kLight);
+  EXPECT_EQ(room.Decide(true, start + absl::Seconds(3)), Share::kPulse);
+  EXPECT_EQ(room.Decide(false, start + absl::Seconds(5)), Share::kPulse);
+  EXPECT_EQ(room.Decide(false, start + absl::Seconds(6)), Share::kLight);
+  EXPECT_EQ(room.Decide(false, start + absl::Seconds(8)), Share::kLight);
+  EXPECT_EQ(room.Decide(false, start + absl::Seconds(9)), Share::kAll);
+}
+
+TEST(Room, WeightThatHelpsIsGivenBackWithoutAPause) {
+  Room room(true);
+  const absl::Time start = absl::UnixEpoch();
+  EXPECT_EQ(room.Decide(true, start), Share::kLight);
+  EXPECT_EQ(room.Decide(false, start + absl::Seconds(1)), Share::kLight);
+  EXPECT_EQ(room.Decide(false, start + absl::Seconds(3)), Share::kAll);
+}
+
+TEST(SetGroupWeight, SaysWhereThereIsNone) {
+  EXPECT_FALSE(SetGroupWeight("", kGroupWeightLight));
+  EXPECT_FALSE(SetGroupWeight(testing::TempDir() + "/no_group", kGroupWeightLight));
+  const std::string group = testing::TempDir() + "/group_with_a_weight";
+  std::filesystem::create_directories(group);
+  std::ofstream(group + "/cpu.weight") << "100";
+  EXPECT_TRUE(SetGroupWeight(group, kGroupWeightLight));
+  EXPECT_EQ(base::SmallFile(group + "/cpu.weight").substr(0, 2), "10");
 }
 
 TEST(BodyOf, IsWhatFollowsTheHeadOfAGoodAnswer) {

@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -20,14 +21,26 @@ namespace {
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
 constexpr absl::Duration kAnswerWait = absl::Seconds(3);  // A server that is behind answers late.
 constexpr absl::Duration kCalm = absl::Seconds(3);
-constexpr size_t kPageBytesMax = 8 << 20;  // Thousands of models.
+constexpr absl::Duration kWeightTries = absl::Seconds(3);  // What waits drains, or it does not.
+constexpr size_t kPageBytesMax = 8 << 20;                  // Thousands of models.
 constexpr std::string_view kPath = "/monitoring/prometheus/metrics";
 
 }  // namespace
 
-bool Room::Decide(bool behind, absl::Time now) {
-  if (behind) behind_ = now;
-  return now - behind_ < kCalm;
+Share Room::Decide(bool behind, absl::Time now) {
+  const Share before = share_;
+  if (behind) {
+    behind_ = now;
+    if (share_ == Share::kAll) {
+      share_ = can_weigh_ ? Share::kLight : Share::kPulse;
+    } else if (now - changed_ >= kWeightTries) {
+      share_ = Share::kPulse;
+    }
+  } else if (now - std::max(behind_, changed_) >= kCalm) {
+    share_ = share_ == Share::kPulse && can_weigh_ ? Share::kLight : Share::kAll;
+  }
+  if (share_ != before) changed_ = now;
+  return share_;
 }
 
 absl::StatusOr<std::string_view> BodyOf(std::string_view answer) {
@@ -42,8 +55,11 @@ absl::StatusOr<std::string_view> BodyOf(std::string_view answer) {
   return answer.substr(body + 4);
 }
 
-Yielder::Yielder(YieldSetup setup, loop::EventLoop* loop, std::function<void(bool)> make_room)
-    : setup_(std::move(setup)), loop_(loop), make_room_(std::move(make_room)) {}
+Yielder::Yielder(YieldSetup setup, loop::EventLoop* loop, std::function<void(Share)> make_room)
+    : setup_(std::move(setup)),
+      loop_(loop),
+      make_room_(std::move(make_room)),
+      room_(setup_.can_weigh) {}
 
 Yielder::~Yielder() { loop_->Cancel(timer_); }
 
@@ -95,19 +111,23 @@ void Yielder::Done(const absl::StatusOr<Pressure>& pressure) {
     }
   }
   const bool behind =
-      late ? yields_
+      late ? share_ != Share::kAll
            : pressure.ok() && (pressure->queue_calls > setup_.queue_calls_max ||
                                (setup_.p99_milliseconds_max > 0 &&
                                 pressure->p99_milliseconds > setup_.p99_milliseconds_max));
-  const bool yields = room_.Decide(behind, loop_->ClockNow());
-  if (yields != std::exchange(yields_, yields)) {
-    if (yields) {
-      obs::Info("the server at {} is behind ({} calls wait, p99 {} ms): ranks make room",
-                setup_.address, pressure->queue_calls, pressure->p99_milliseconds);
+  const Share share = room_.Decide(behind, loop_->ClockNow());
+  const Share before = std::exchange(share_, share);
+  if (share != before) {
+    if (share == Share::kAll || share < before) {
+      obs::Info("the server at {} has caught up: ranks {}", setup_.address,
+                share == Share::kAll ? "run freely" : "are not paused any more");
     } else {
-      obs::Info("the server at {} has caught up: ranks run freely", setup_.address);
+      const Pressure now = pressure.value_or(Pressure());
+      obs::Info("the server at {} is behind ({} calls wait, p99 {} ms): ranks make room, {}",
+                setup_.address, now.queue_calls, now.p99_milliseconds,
+                share == Share::kLight ? "by a low CPU weight" : "by pauses");
     }
-    make_room_(yields);
+    make_room_(share);
   }
   loop_->Cancel(timer_);
   timer_ = loop_->At(loop_->ClockNow() + kLookEvery, [this] { Ask(); });

@@ -25,17 +25,31 @@ struct YieldSetup {
   std::string address = {};  // "host:port" of its REST port; empty: to nobody.
   double queue_calls_max = 0;
   double p99_milliseconds_max = 0;  // 0: not looked at.
+  bool can_weigh = false;           // The ranks' control group has a weight that we may set.
   // Reads its page of metrics; keeps the last one, to tell what is new.
   std::function<absl::StatusOr<Pressure>(std::string_view page)> read = {};
 };
 
-// Whether ranks make room: at once when the server is behind, and no longer when it was not for a
-// while, so that a job does not come back into every gap. Pure.
+// What ranks leave to others.
+enum class Share {
+  kAll,    // They run freely.
+  kLight,  // Their control group weighs little: they get what others leave over.
+  kPulse,  // Stopped three quarters of the time.
+};
+
+// How much room ranks make: at once when the server is behind, by their weight first where that
+// is ours to set, and by pauses where it is not, or did not help in a while. Room is given back
+// step by step when the server was not behind for a while, so that a job does not come back into
+// every gap. Pure.
 class Room {
  public:
-  bool Decide(bool behind, absl::Time now);
+  explicit Room(bool can_weigh) : can_weigh_(can_weigh) {}
+  Share Decide(bool behind, absl::Time now);
 
  private:
+  const bool can_weigh_;
+  Share share_ = Share::kAll;
+  absl::Time changed_ = absl::InfinitePast();
   absl::Time behind_ = absl::InfinitePast();
 };
 
@@ -47,7 +61,7 @@ absl::StatusOr<std::string_view> BodyOf(std::string_view answer);
 class Yielder {
  public:
   // `make_room` hears each change.
-  Yielder(YieldSetup setup, loop::EventLoop* loop, std::function<void(bool)> make_room);
+  Yielder(YieldSetup setup, loop::EventLoop* loop, std::function<void(Share)> make_room);
   ~Yielder();
   void Start() { Ask(); }
 
@@ -58,13 +72,13 @@ class Yielder {
 
   const YieldSetup setup_;
   loop::EventLoop* const loop_;
-  const std::function<void(bool)> make_room_;
+  const std::function<void(Share)> make_room_;
   base::UniqueFd socket_;
   loop::EventLoop::Watch watch_;
   loop::TimerId timer_ = 0;
   bool asked_ = false;
   bool answers_ = true;  // Said once when it does not.
-  bool yields_ = false;
+  Share share_ = Share::kAll;
   std::string answer_;
   Room room_;
 };

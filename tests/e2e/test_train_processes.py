@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tensord train` as a keeper of processes: plain scripts, so that nothing waits for TensorFlow."""
 
+import ast
 import http.server
 import json
 import os
@@ -403,6 +404,41 @@ def test_print_env_shows_all_and_hides_secrets(runs):
     assert json.loads(line.split("=", 1)[1])["task"] == {"type": "worker", "index": 1}
 
 
+def test_a_cluster_that_somebody_else_described_does_not_reach_a_rank(runs):
+    """One rank has no cluster; with a foreign one TensorFlow would wait for its members."""
+    script = runs.script("import os; print('config', os.environ.get('TF_CONFIG'))")
+    run = runs.start("--standalone", script=script, environment={"TF_CONFIG": '{"cluster": '})
+    assert run.code() == 0, run.output()
+    assert "config None" in run.output()
+    assert "TF_CONFIG is set here" in run.output()
+
+
+def test_ranks_share_the_cpus_out_unless_told_not_to(runs):
+    script = runs.script(
+        """
+        import os, pathlib
+        pathlib.Path(f"cpus_{os.environ['RANK']}").write_text(repr(os.sched_getaffinity(0)))
+        """
+    )
+
+    def cpus(*arguments):
+        run = runs.two(script, *arguments)
+        assert run.code() == 0, run.output()
+        found = [ast.literal_eval((runs.folder / f"cpus_{i}").read_text()) for i in (0, 1)]
+        return *found, run.output()
+
+    everything = os.sched_getaffinity(0)
+    first, second, output = cpus()
+    if "not pinned" in output:
+        assert first == second == everything
+    else:
+        assert first.isdisjoint(second)
+        assert min(len(first), len(second)) > 0
+        assert first | second == everything
+    first, second, _ = cpus("--no-pin")
+    assert first == second == everything
+
+
 def test_wrong_usage_is_2_and_says_what_to_give():
     for arguments, words in (
         (["--standalone"], "nothing to run"),
@@ -410,6 +446,12 @@ def test_wrong_usage_is_2_and_says_what_to_give():
         (["--mode", "horovod", "--", "x"], "mwms, mirrored, ps"),
         (["--mode", "ps", "--nproc-per-node", "2", "--no-inject", "--", "x"], "at least 3"),
         (["--nproc-per-node", "none", "--", "x"], '"gpu" or 1'),
+        (["--nproc-per-node", "0", "--", "x"], '"gpu" or 1 to 256, not "0"'),
+        (["--standalone", "python", "x.py"], 'put the program behind "--"'),
+        (["--standalone", "--nnodes", "2", "--", "x"], "leave --nnodes and --rdzv out"),
+        (["--nnodes", "2", "--rdzv", "fd00::1", "--", "x"], "[fd00::1]:29400"),
+        (["--hosts", "", "--", "x"], "it is empty"),
+        (["--grace", "nan", "--", "x"], "a number of seconds"),
     ):
         result = subprocess.run(
             [BIN / "tensord", "train", *arguments], capture_output=True, text=True, check=False

@@ -15,7 +15,8 @@ from local_server import BIN, eventually
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "python" / "examples"
 # An import of TensorFlow and Keras takes seven seconds of CPU, fit in two ranks twenty each: on a
-# machine that gives a test a tenth of a CPU, these are minutes.
+# machine that gives a test a tenth of a CPU, these are minutes. There, an iterator that is dropped
+# may wait for a thread of its own that looks only once a minute whether to end.
 TENSORFLOW_SECONDS = 900
 
 
