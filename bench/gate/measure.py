@@ -21,7 +21,7 @@ class Gate:
     def contest(self, *picked):
         """Summaries by workload and load, of some of the cases."""
         with cases.Field(list(picked)) as field:
-            return [field.play(case, self.arena, self.seconds) for case in picked]
+            return [counted(field.play(case, self.arena, self.seconds)) for case in picked]
 
     def small(self):
         sync = ("gRPC sync",)
@@ -35,7 +35,7 @@ class Gate:
         front = many["contestants"][OURS]["by_process"]["front"]
         return {
             "small_beyond_us": beyond_engine(many),
-            "small_sync_ratio": many["contestants"]["gRPC sync"]["ratios"]["CPU"]["median"],
+            "small_sync_ratio": ratio(many, "gRPC sync", "CPU"),
             "stock_beyond_us": beyond_engine(stock),
             "rest_beyond_us": beyond_engine(rest),
             "front_rate": 1e6 / front,
@@ -118,7 +118,10 @@ class Gate:
             best = max(
                 started, key=lambda n: 0 if n == "chosen" else paired.median_of(taken, n, key)
             )
-            return {"best_batch_ratio": paired.paired_ratio(taken, "chosen", best, key).median}
+            return {
+                "best_batch": best,
+                "best_batch_ratio": paired.paired_ratio(taken, "chosen", best, key).median,
+            }
         finally:
             for server in started.values():
                 server.stop()
@@ -132,7 +135,7 @@ class Gate:
         found = {}
         for key, workload in picked.items():
             (summary,) = self.contest(cases.of(workload, cases.SOME, engine=cases.CPUS))
-            found[key] = 1 / summary["contestants"][ENGINE]["ratios"]["rate"]["median"]
+            found[key] = 1 / ratio(summary, ENGINE, "rate")
         return found
 
     def overload(self):
@@ -171,6 +174,19 @@ class Gate:
         if not found["loads"]:
             raise RuntimeError("the big model did not load in that time")
         return {"beside_load_ratio": found["p99_ratio"]}
+
+
+def counted(summary):
+    """The summary, of which at least one turn counts."""
+    if summary["turns"] == 0:
+        disturbances = "; ".join(summary["disturbances"]) or "nobody was measured"
+        raise RuntimeError(f"no turn of '{summary['case']}' counts: {disturbances}")
+    return summary
+
+
+def ratio(summary, name, word):
+    """The median over the turns."""
+    return summary["contestants"][name]["ratios"][word]["median"]
 
 
 def beyond_engine(summary):

@@ -5,7 +5,7 @@
 import pytest
 
 from gate import checks
-from gate.measure import Gate
+from gate.measure import Gate, counted
 
 UP = checks.Check("p", "up", "rate", 100, checks.AT_LEAST)
 DOWN = checks.Check("p", "down", "cost", 10)
@@ -34,6 +34,13 @@ def test_what_was_not_measured_does_not_pass_and_says_why():
     verdicts = checks.judge({"up": 100}, {"p": "no file"}, checks=TABLE)
     assert [v.passed for v in verdicts] == [True, False]
     assert checks.rows(verdicts)[1][-1] == "NOT MEASURED: no file"
+
+
+def test_a_case_whose_turns_were_all_disturbed_is_not_measured_and_says_so():
+    case = {"case": "small", "turns": 0, "disturbances": ["others used 9 % of the CPUs"]}
+    with pytest.raises(RuntimeError, match=r"no turn of 'small' counts: others used 9 %"):
+        counted(case)
+    assert counted(case | {"turns": 1})["turns"] == 1
 
 
 def test_long_checks_are_left_out_unless_asked_for():
