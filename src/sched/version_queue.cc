@@ -60,6 +60,18 @@ VersionQueue::~VersionQueue() {
 }
 
 CallId VersionQueue::Submit(Call call) {
+  const CallId id = Add(std::move(call));
+  Dispatch();
+  return id;
+}
+
+void VersionQueue::Dispatch() {
+  waits_for_dispatch_ = false;
+  Pump();
+  ArmTimer();
+}
+
+CallId VersionQueue::Add(Call call) {
   TENSORD_CHECK(call.signature >= 0 &&
                 static_cast<size_t>(call.signature) < options_.signatures.size());
   TENSORD_CHECK(call.inputs.size() ==
@@ -87,7 +99,7 @@ CallId VersionQueue::Submit(Call call) {
     } else {
       Enqueue(entry);
     }
-    Pump();
+    waits_for_dispatch_ = true;
   }
   ArmTimer();
   return id;

@@ -47,6 +47,12 @@ class VersionQueue {
   // through `done`, later.
   // REQUIRES: call.signature is one of the options', with as many inputs; done is set.
   CallId Submit(Call call);
+  // Likewise, but no worker gets it before Dispatch, or whatever else makes the queue look: calls
+  // that came together can then run together.
+  CallId Add(Call call);
+  void Dispatch();
+  // Something was added since the last Dispatch.
+  bool waits_for_dispatch() const { return waits_for_dispatch_; }
   // The same decision before the call's inputs are there: why it would be refused now, for lack of
   // room or time, whatever is in it; nullopt when it would not. What is refused here is counted.
   std::optional<CallResult> RefuseEarly(const EarlyCall& call);
@@ -101,6 +107,7 @@ class VersionQueue {
   CallLane& LaneOf(const Call& call, bool is_piece);
   bool Pads() const;
   void LimitPadding(BatchPlan* plan);
+  void ShareOut(int64_t rows, const SignaturePolicy& policy, BatchLimits* limits) const;
   void Enqueue(CallEntry& entry);
   void EnqueueSuspect(CallEntry& entry);
   void SubmitPieces(CallEntry& entry, int64_t rows_max);
@@ -157,6 +164,7 @@ class VersionQueue {
   std::vector<Lane> plan_lanes_;  // Scratch.
 
   bool pumping_ = false;
+  bool waits_for_dispatch_ = false;
   int delivering_ = 0;  // Deliver calls on the stack.
   bool suspect_out_ = false;
   absl::Time wake_ = absl::InfiniteFuture();  // A part-full batch leaves then.

@@ -24,6 +24,10 @@ constexpr absl::Duration kDeathsPersist = absl::Milliseconds(100);
 // batch.
 constexpr absl::Duration kStagedRunMax = absl::Milliseconds(1);
 
+// Two runs side by side instead of one of both's rows cost another hand-over, and the model's fixed
+// part again: for runs as short as these that is most of the work.
+constexpr absl::Duration kSharedRunMin = absl::Microseconds(200);
+
 // Rows that make up an allowed batch size: row 0 of the last call, as often as needed.
 void AppendPadding(const Call& last, int64_t pad_rows, fleet::RunSpec* spec, Batch* batch) {
   std::vector<tensor::TensorView> inputs;  // As they run, which may be padded.
@@ -139,6 +143,7 @@ bool VersionQueue::RunNext() {
     plan_lanes_.push_back({.calls = lane->calls(),
                            .limits = lane->alone() ? policy.LoneLimits() : policy.Limits(),
                            .service = &policy.service()});
+    ShareOut(lane->rows(), policy, &plan_lanes_.back().limits);
   }
   const PlanRules rules{.closing = draining_, .newest_first = NewestFirst()};
   BatchPlan plan = PlanBatch(plan_lanes_, rules, timers_.Now());
@@ -148,6 +153,18 @@ bool VersionQueue::RunNext() {
   if (plan.batch.empty()) return false;
   Run(*slot, plan.batch, &plan_lanes_[plan.lane], plan.pad_rows);
   return true;
+}
+
+// Where several executors are idle, each gets its part of what waits, unless it is so short a run
+// that handing it over costs more than it would save.
+void VersionQueue::ShareOut(int64_t rows, const SignaturePolicy& policy,
+                            BatchLimits* limits) const {
+  const int64_t idle = workers_.idle();
+  const bool ours = limits->together && !options_.batching.has_value();
+  if (!ours || idle < 2 || rows < 2) return;
+  const int64_t batch = std::min(rows, limits->rows_max);
+  if (policy.service().Mean(batch).value_or(absl::ZeroDuration()) < kSharedRunMin) return;
+  limits->rows_max = std::min(limits->rows_max, (rows + idle - 1) / idle);
 }
 
 // Leaves out calls that would make too much of their neighbours, or these of them.

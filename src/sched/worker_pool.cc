@@ -90,6 +90,14 @@ int64_t WorkerPool::live() const {
   return std::count_if(slots_.begin(), slots_.end(), [](const auto& slot) { return !slot->lost; });
 }
 
+int64_t WorkerPool::idle() const {
+  int64_t idle = 0;
+  for (const auto& slot : slots_) {
+    if (!slot->lost && slot.get() != quiet_) idle += std::max(0, Idle(*slot));
+  }
+  return idle;
+}
+
 int64_t WorkerPool::executors() const {
   int64_t executors = 0;
   for (const auto& slot : slots_) {

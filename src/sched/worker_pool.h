@@ -42,6 +42,8 @@ class WorkerPool {
   void EndQuiet() { quiet_ = nullptr; }
 
   int64_t live() const;
+  // Executors that have no run.
+  int64_t idle() const;
   // Runs that are made at once when there are enough.
   int64_t executors() const;
 

@@ -176,18 +176,26 @@ class World {
     const tensor::Criticality classes[] = {
         tensor::Criticality::kCritical, tensor::Criticality::kCritical,
         tensor::Criticality::kSheddable, tensor::Criticality::kCriticalPlus};
-    call.id = queue_->Submit({.signature = call.signature,
-                              .inputs = call.inputs.tensors,
-                              .keep = call.inputs.keep,
-                              .rows = call.rows,
-                              .arrived = call.arrived,
-                              .deadline = call.deadline,
-                              .criticality = classes[random_.Below(4)],
-                              .retry = random_.Chance(10),
-                              .client = static_cast<ClientBucket>(random_.Below(3)),
-                              .done = [this, number](CallResult result) {
-                                Answered(*calls_[static_cast<size_t>(number)], result);
-                              }});
+    sched::Call request{.signature = call.signature,
+                 .inputs = call.inputs.tensors,
+                 .keep = call.inputs.keep,
+                 .rows = call.rows,
+                 .arrived = call.arrived,
+                 .deadline = call.deadline,
+                 .criticality = classes[random_.Below(4)],
+                 .retry = random_.Chance(10),
+                 .client = static_cast<ClientBucket>(random_.Below(3)),
+                 .done = [this, number](CallResult result) {
+                   Answered(*calls_[static_cast<size_t>(number)], result);
+                 }};
+    if (random_.Chance(50)) {
+      call.id = queue_->Submit(std::move(request));
+    } else {
+      call.id = queue_->Add(std::move(request));
+      Later(absl::ZeroDuration(), [this] {
+        if (queue_ != nullptr) queue_->Dispatch();
+      });
+    }
     inside_submit_ = false;
     // The queue keeps the bytes alive; the client lets go. Its own copy is for the check.
     call.inputs = Payload(call);

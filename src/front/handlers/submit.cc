@@ -64,14 +64,25 @@ void CancelAt(const Servable& servable, sched::CallId id) {
   if (servable.queue != nullptr) servable.queue->Cancel(id);
 }
 
+// On the home loop. What arrives in one iteration of it is handed out together, at its end.
+sched::CallId Add(const std::shared_ptr<const Servable>& servable, sched::Call call) {
+  const bool first = !servable->queue->waits_for_dispatch();
+  const sched::CallId id = servable->queue->Add(std::move(call));
+  if (first && servable->queue->waits_for_dispatch()) {
+    servable->home->Defer([servable] {
+      if (servable->queue != nullptr) servable->queue->Dispatch();
+    });
+  }
+  return id;
+}
+
 void SubmitHere(Submission submission) {
   if (submission.servable->queue == nullptr) return submission.done(Gone(*submission.servable));
-  sched::VersionQueue* queue = submission.servable->queue;
   std::shared_ptr<Holder> holder = Hold(&submission, /*same_loop=*/true);
   sched::Call call = std::move(submission.call);
   call.keep = holder;
   call.done = [holder](sched::CallResult result) { Answer(*holder, std::move(result)); };
-  const sched::CallId id = queue->Submit(std::move(call));
+  const sched::CallId id = Add(submission.servable, std::move(call));
   submission.exchange->OnCancel([id, servable = submission.servable] { CancelAt(*servable, id); });
 }
 
@@ -97,7 +108,7 @@ void SubmitThere(Submission submission) {
   };
   loop::PostOrDie(home, [ticket, servable, call = std::move(call)]() mutable {
     if (servable->queue == nullptr) return call.done(Gone(*servable));
-    ticket->id = servable->queue->Submit(std::move(call));
+    ticket->id = Add(servable, std::move(call));
   });
 }
 
