@@ -26,6 +26,10 @@ inline constexpr absl::Duration kWarmUpTimingMax =
 inline constexpr size_t kTimedRunsMax =
     1024;  // Of a worker's description: 16 signatures, 64 sizes.
 
+// serve/: loads
+inline constexpr absl::Duration kLiteLoadWaitMax =
+    absl::Minutes(2);  // Its files are 2 GiB at most; a damaged one can keep LiteRT for ever.
+
 // serve/: run times, kept between two lives
 inline constexpr size_t kRunTimesFileBytesMax = 4 << 20;  // 20,000 lines; ours are under 200 bytes.
 inline constexpr size_t kRunTimesMax = 20'000;            // Lines: 1,000 models, 20 sizes each.

@@ -43,6 +43,10 @@ constexpr SettingHelp kHelp[] = {
      "The most that all workers of this model together may be estimated to need; a version that "
      "would exceed it waits or fails, as with the server's own limit"},
     {"run_timeout_ms", "Longest run of the model, whatever deadline the client set"},
+    {"load_timeout_ms",
+     "Longest load of a version, until its worker is loaded and warm; then that worker is ended "
+     "and "
+     "the load counts as failed; default: 30 minutes, for TensorFlow Lite 2 minutes"},
     {"batching.enabled",
      "True: calls may share runs, whatever was found about the model; false: every call runs "
      "alone, "

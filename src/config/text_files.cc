@@ -50,6 +50,9 @@ absl::Status CheckSettings(const tensord::ModelSettings& file) {
   if (file.has_run_timeout_ms()) {
     RETURN_IF_ERROR(CheckAtLeast("run_timeout_ms", file.run_timeout_ms(), 1));
   }
+  if (file.has_load_timeout_ms()) {
+    RETURN_IF_ERROR(CheckAtLeast("load_timeout_ms", file.load_timeout_ms(), 1));
+  }
   if (file.has_sandbox_stage() && file.sandbox_stage() != 1 && file.sandbox_stage() != 2) {
     return absl::InvalidArgumentError(base::Cat("sandbox_stage must be 1 or 2, not ",
                                                 file.sandbox_stage(), "; sandbox: false is none"));
@@ -89,6 +92,7 @@ ModelSettings ToSettings(const tensord::ModelSettings& file) {
     settings.model_memory_limit_bytes = file.model_memory_limit_bytes();
   }
   if (file.has_run_timeout_ms()) settings.run_timeout_ms = file.run_timeout_ms();
+  if (file.has_load_timeout_ms()) settings.load_timeout_ms = file.load_timeout_ms();
   const tensord::ModelSettings::Batching& batching = file.batching();
   if (batching.has_enabled()) settings.batching_enabled = batching.enabled();
   if (batching.has_rows_max()) settings.batch_rows_max = batching.rows_max();

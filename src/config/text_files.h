@@ -94,6 +94,7 @@ struct ModelSettings {
   std::optional<uint64_t> memory_limit_bytes{};        // Of one worker.
   std::optional<uint64_t> model_memory_limit_bytes{};  // Of all workers of the model.
   std::optional<int64_t> run_timeout_ms{};
+  std::optional<int64_t> load_timeout_ms{};
   std::optional<bool> batching_enabled{};
   std::optional<int64_t> batch_rows_max{};
   std::optional<int64_t> batch_timeout_micros{};

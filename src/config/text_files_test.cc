@@ -162,7 +162,7 @@ TEST(LoadModelSettings, ReadsEveryField) {
         executors: 2 intra_op_threads: 3 inter_op_threads: 4 replicas: 5
         warm_up_rows: 1 warm_up_rows: 8 synthetic_warm_up: false onednn: ONEDNN_OFF
         op_libraries: "/l.so" memory_limit_bytes: 6 model_memory_limit_bytes: 9
-        run_timeout_ms: 7
+        run_timeout_ms: 7 load_timeout_ms: 8
         batching { enabled: true rows_max: 8 timeout_micros: 0 }
         runs_in_caller: false sandbox: false sandbox_stage: 1 } })");
   ASSERT_TRUE(settings.ok()) << settings.status();
@@ -177,6 +177,7 @@ TEST(LoadModelSettings, ReadsEveryField) {
                           .memory_limit_bytes = 6,
                           .model_memory_limit_bytes = 9,
                           .run_timeout_ms = 7,
+                          .load_timeout_ms = 8,
                           .batching_enabled = true,
                           .batch_rows_max = 8,
                           .batch_timeout_micros = 0,
@@ -201,6 +202,7 @@ TEST(LoadModelSettings, NamesFileModelAndFieldOfABadValue) {
   EXPECT_THAT(error("batching { timeout_micros: -1 }"),
               HasSubstr("batching.timeout_micros must be"));
   EXPECT_THAT(error("run_timeout_ms: 0"), HasSubstr("run_timeout_ms must be at least 1, not 0"));
+  EXPECT_THAT(error("load_timeout_ms: 0"), HasSubstr("load_timeout_ms must be at least 1, not 0"));
   EXPECT_THAT(error("op_libraries: \"l.so\""), HasSubstr("must be absolute paths, not \"l.so\""));
   EXPECT_THAT(error("speed: 1"),
               HasSubstr("Error parsing text-format tensord.ModelSettingsFile: "));

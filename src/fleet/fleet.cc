@@ -106,6 +106,7 @@ absl::StatusOr<Fleet::Made> Fleet::MakeWorker(const LaunchSpec& spec, uint64_t i
   return Made{.parts = {.key = spec.key,
                         .incarnation = incarnation,
                         .load = spec.load,
+                        .load_wait_max = spec.load_wait_max,
                         .channel = std::move(ours),
                         .request = std::move(request),
                         .response = std::move(response)},

@@ -11,6 +11,8 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/limits.h"
 #include "channel/control.h"
 #include "channel/record.h"
 #include "fleet/supervisor_client.h"
@@ -26,6 +28,7 @@ struct LaunchSpec {
   WorkerKey key;
   channel::LoadRecord load;
   channel::OneDnn onednn = channel::OneDnn::kAuto;  // Of the key's runtime.
+  absl::Duration load_wait_max = limits::kLoadWaitMax;
 };
 
 // All worker processes of the front, and what it takes to make them: sockets, segments, log pipes,

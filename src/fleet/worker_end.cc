@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/text.h"
@@ -143,8 +144,10 @@ void WorkerHandle::CheckTimes(absl::Time now) {
   // A process that closed its channel may still run, and a request to kill it may have been lost.
   if (state_ == State::kDying) return kill_();
   if ((state_ == State::kStarting || state_ == State::kLoading) &&
-      now > started_ + limits::kLoadWaitMax) {
-    return Kill("its model did not load in time");
+      now > started_ + parts_.load_wait_max) {
+    return Kill(base::Cat("its model did not load within ",
+                          absl::FormatDuration(parts_.load_wait_max),
+                          " (load_timeout_ms in the model's settings)"));
   }
   if (now > stop_by_) return Kill("it did not stop when it was told to");
   if (now > renewal_sent_ + limits::kHeartbeatLost) return Kill("it does not take its segments");

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+#include "base/limits.h"
 #include "channel/packet_socket.h"
 #include "channel/record.h"
 #include "channel/segment.h"
@@ -51,7 +53,8 @@ struct WorkerParts {
   WorkerKey key;
   uint64_t incarnation = 0;
   channel::LoadRecord load;
-  channel::PacketSocket channel;  // Non-blocking.
+  absl::Duration load_wait_max = limits::kLoadWaitMax;  // Until it is loaded and warm.
+  channel::PacketSocket channel;                        // Non-blocking.
   channel::RequestSegment request;
   channel::ResponseSegment response;
 };

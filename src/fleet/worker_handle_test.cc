@@ -532,6 +532,19 @@ TEST_F(WorkerHandleTest, ALoadThatNeverEndsIsEnded) {
   EXPECT_GT(kills_, 0);
 }
 
+TEST_F(WorkerHandleTest, ALoadEndsWhenItsOwnLimitSays) {
+  load_wait_max_ = absl::Seconds(2);
+  Start();
+  process_->Say(channel::HelloRecord{});
+  Advance(absl::Seconds(2));
+  EXPECT_EQ(kills_, 0);
+  Advance(absl::Milliseconds(200));
+  EXPECT_GT(kills_, 0);
+  handle_->OnProcessEnded(SIGKILL);
+  Turn();
+  EXPECT_THAT(base::Message(reason_), HasSubstr("did not load within 2s (load_timeout_ms"));
+}
+
 TEST_F(WorkerHandleTest, AStoppedProcessIsKilled) {
   StartLoaded();
   const Asked* asked = AskTwice({1});

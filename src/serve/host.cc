@@ -261,6 +261,7 @@ void Host::Start(const fleet::WorkerKey& key, const models::VersionFiles& files,
     spec.load.synthetic_warm_up = false;
   }
   spec.onednn = OneDnnOf(key.runtime);
+  spec.load_wait_max = LoadWaitMax(key, SettingsOf(settings_, key.model));
   const bool enforced = spec.load.sandbox_enforced;
   obs::Info("model {}, version {}: loading {}", key.model, key.version, files.directory);
   setup_.fleet->Launch(std::move(spec), setup_.loops->at(home),

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/sched_limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "engine/model_info.h"
@@ -236,6 +237,11 @@ channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionF
                         static_cast<uint32_t>(worker_number % kWorkerUsers);
   }
   return load;
+}
+
+absl::Duration LoadWaitMax(const fleet::WorkerKey& key, const config::ModelSettings& settings) {
+  if (settings.load_timeout_ms) return absl::Milliseconds(*settings.load_timeout_ms);
+  return key.kind == fleet::WorkerKind::kLiteRt ? limits::kLiteLoadWaitMax : limits::kLoadWaitMax;
 }
 
 std::string WhyStageOne(const engine::ModelInfo& info, std::optional<int> asked) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "channel/record.h"
 #include "config/platforms.h"
 #include "config/server_options.h"
@@ -68,6 +69,9 @@ channel::LoadRecord PlanLoad(const fleet::WorkerKey& key, const models::VersionF
                              const config::PlatformSettings& platform,
                              const config::ServerOptions& options, const Machine& machine,
                              const sched::QueueOptions& queue, uint64_t worker_number);
+
+// How long a worker may take until it is loaded and warm.
+absl::Duration LoadWaitMax(const fleet::WorkerKey& key, const config::ModelSettings& settings);
 
 // Why a worker that is loaded and warm goes no further than stage 1 of its sandbox; "" when it goes
 // on to stage 2. `asked`: the model's setting.

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/limits.h"
+#include "base/sched_limits.h"
 #include "base/text.h"
 #include "tensord/session_config.pb.h"
 
@@ -91,6 +93,14 @@ TEST(PlanLoad, CarriesThePlatformsTags) {
       {.saved_model_tags = {"serve", "gpu"}, .per_model_batching = true}, {}, kMachine, {}, 0);
   EXPECT_THAT(load.tags, ElementsAre("serve", "gpu"));
   EXPECT_TRUE(load.read_batching_parameters);
+}
+
+TEST(LoadWaitMax, IsTheModelsOwnOrThatOfItsEngine) {
+  const fleet::WorkerKey lite{.model = "m", .version = 7, .kind = fleet::WorkerKind::kLiteRt};
+  EXPECT_EQ(LoadWaitMax(kKey, {}), limits::kLoadWaitMax);
+  EXPECT_EQ(LoadWaitMax(lite, {}), limits::kLiteLoadWaitMax);
+  EXPECT_EQ(LoadWaitMax(kKey, {.load_timeout_ms = 5}), absl::Milliseconds(5));
+  EXPECT_EQ(LoadWaitMax(lite, {.load_timeout_ms = 5}), absl::Milliseconds(5));
 }
 
 TEST(PlanLoad, ATensorFlowLiteModelGetsTheInterpretersThatWereAskedForAndNothingOfTensorFlows) {

@@ -9,6 +9,7 @@ import signal
 import grpc
 import numpy as np
 import pytest
+import tensorflow as tf
 from clients import GrpcClient, Load, RestClient, error_of
 from local_server import eventually
 
@@ -218,3 +219,37 @@ def test_a_version_of_links_into_a_store_is_loaded(servers, models, tmp_path, gr
         link.symlink_to(kept)
     client = grpc_client(servers.start(models={"half": version.parent}))
     assert client.predict("half", {"x": np.array([2.0], np.float32)})["y"].tolist() == [3.0]
+
+
+def save_with_an_endless_start(path):
+    """A SavedModel whose initialisation goes round for ever; its version is 1."""
+    v1 = tf.compat.v1
+    with v1.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None], name="x")
+        build, info = v1.saved_model.build_signature_def, v1.saved_model.build_tensor_info
+        signature = build({"x": info(x)}, {"y": info(tf.identity(x))}, "predict")
+        turns = tf.while_loop(lambda i: i >= 0.0, lambda i: 1.0 - i, [v1.random_uniform([])])
+        builder = v1.saved_model.Builder(str(path / "1"))
+        builder.add_meta_graph_and_variables(
+            session, ["serve"], {"serving_default": signature}, main_op=tf.group(turns)
+        )
+        builder.save()
+
+
+def test_a_load_that_never_ends_is_ended_and_keeps_nobody_else(
+    servers, models, tmp_path, grpc_client
+):
+    save_with_an_endless_start(tmp_path / "endless")
+    server = servers.start(
+        ready=False,
+        models={"endless": tmp_path / "endless", "half": models / "half"},
+        settings='model { key: "endless" value { load_timeout_ms: 2000 } }',
+        max_num_load_retries=0,
+    )
+    client = grpc_client(server)
+    eventually(lambda: client.states("half").get(3) == "AVAILABLE", "the other model serves")
+    eventually(lambda: client.states("endless") == {1: "END"}, "the load was ended", 30)
+    (status,) = client.status("endless")
+    assert "did not load within 2s (load_timeout_ms" in status.status.error_message
+    assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
+    assert len(server.workers()) == 1

@@ -18,6 +18,7 @@ void WorkerFixture::Start(uint32_t executors, uint64_t segment_bytes) {
   loop_ = *std::move(loop);
   FakeProcess::Pair pair = FakeProcess::Make(executors, segment_bytes);
   process_ = std::move(pair.process);
+  pair.parts.load_wait_max = load_wait_max_;
   handle_ =
       std::make_unique<WorkerHandle>(*loop_, std::move(pair.parts), this, [this] { ++kills_; });
 }

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "fleet/testing/fake_process.h"
 #include "fleet/worker_handle.h"
 #include "gtest/gtest.h"
@@ -70,6 +72,7 @@ class WorkerFixture : public ::testing::Test, public WorkerObserver {
 
   void Submit(Asked* asked, std::span<const float> values, absl::Time deadline);
 
+  absl::Duration load_wait_max_ = limits::kLoadWaitMax;
   HandClock clock_;
   std::unique_ptr<loop::EventLoop> loop_;
   std::unique_ptr<FakeProcess> process_;
