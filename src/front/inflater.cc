@@ -66,4 +66,10 @@ Inflater::Result Inflater::EndOfStream() {
   return Result::kMore;
 }
 
+std::optional<Inflater::Format> BodyFormat(std::string_view content_encoding) {
+  if (content_encoding.find("gzip") != std::string_view::npos) return Inflater::Format::kGzip;
+  if (content_encoding == "deflate") return Inflater::Format::kZlib;
+  return std::nullopt;
+}
+
 }  // namespace tensord::front

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 
 #include "front/body_buffer.h"
 
@@ -49,5 +51,9 @@ class Inflater {
   int members_ = 1;
   bool ready_ = false;  // zlib could make its state.
 };
+
+// What a content-encoding header says of a body; none when it names nothing that we undo. As the
+// original: any value that contains "gzip". Beside that, as Triton, "deflate", which is zlib's.
+std::optional<Inflater::Format> BodyFormat(std::string_view content_encoding);
 
 }  // namespace tensord::front

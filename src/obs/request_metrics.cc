@@ -3,6 +3,7 @@
 
 #include "obs/request_metrics.h"
 
+#include <prometheus/client_metric.h>
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
 
@@ -42,6 +43,13 @@ std::string ApiLabel(Method method, Transport transport) {
   std::string name(MethodName(method));
   if (transport == Transport::kRest) name[0] = static_cast<char>(name[0] - 'A' + 'a');
   return name;
+}
+
+// What a histogram has seen.
+Totals Seen(const Lazy<prometheus::Histogram>& series) {
+  if (series.get() == nullptr) return {};
+  const prometheus::ClientMetric seen = series.get()->Collect();
+  return {.count = seen.histogram.sample_count, .microseconds = seen.histogram.sample_sum};
 }
 
 }  // namespace
@@ -95,6 +103,24 @@ void SignatureMetrics::Count(const RequestFacts& facts) {
       .Observe(absl::ToDoubleMicroseconds(facts.total));
 }
 
+void SignatureMetrics::AddTo(InferenceTotals* totals) const {
+  for (size_t method = 0; method < kMethods; ++method) {
+    if (!Infers(static_cast<Method>(method)) &&
+        static_cast<Method>(method) != Method::kMultiInference) {
+      continue;
+    }
+    for (size_t transport = 0; transport < kTransports; ++transport) {
+      const Cells* const cells =
+          cells_[method * kTransports + transport].load(std::memory_order_acquire);
+      if (cells == nullptr) continue;
+      for (size_t code = 0; code < kStatusCodes; ++code) {
+        Totals& sum = code == 0 ? totals->succeeded : totals->failed;
+        sum.Add(Seen((*cells)[code].time));
+      }
+    }
+  }
+}
+
 // ---- A version -------------------------------------------------------------------------------
 
 VersionMetrics::VersionMetrics(Metrics* metrics, std::string model, std::string version)
@@ -139,6 +165,21 @@ void VersionMetrics::CountRun(int64_t rows) {
         return metrics_->Histogram(Metric::kBatchRows, {model_, version_});
       })
       .Observe(static_cast<double>(rows));
+}
+
+InferenceTotals VersionMetrics::Total() {
+  InferenceTotals totals;
+  for (const auto& transport : stages_) {
+    for (size_t stage = 0; stage < kStages; ++stage) {
+      totals.stages[stage].Add(Seen(transport[stage]));
+    }
+  }
+  const Totals runs = Seen(batch_rows_);
+  totals.runs = runs.count;
+  totals.rows = static_cast<uint64_t>(runs.microseconds);  // It counts rows, not time.
+  base::MutexLock lock(&mu_);
+  for (const auto& [name, signature] : signatures_) signature->AddTo(&totals);
+  return totals;
 }
 
 // ---- A model ---------------------------------------------------------------------------------

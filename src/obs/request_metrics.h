@@ -37,6 +37,26 @@ struct RequestFacts {
   int64_t rows = 0;
 };
 
+// What the series of requests say together.
+struct Totals {
+  uint64_t count = 0;
+  double microseconds = 0;
+
+  void Add(const Totals& more) {
+    count += more.count;
+    microseconds += more.microseconds;
+  }
+};
+
+// Of the inference calls of one version.
+struct InferenceTotals {
+  Totals succeeded;
+  Totals failed;
+  std::array<Totals, kStages> stages;
+  uint64_t runs = 0;
+  uint64_t rows = 0;  // That ran.
+};
+
 // What ended under one model, version and signature; version and signature are empty for requests
 // that were matched with none.
 // Threads: safe from any. Its series leave the page with it.
@@ -48,6 +68,7 @@ class SignatureMetrics {
   SignatureMetrics& operator=(const SignatureMetrics&) = delete;
 
   void Count(const RequestFacts& facts);
+  void AddTo(InferenceTotals* totals) const;
 
  private:
   struct Cell {
@@ -80,6 +101,7 @@ class VersionMetrics {
 
   void CountStages(Transport transport, const std::array<absl::Duration, kStages>& stages);
   void CountRun(int64_t rows);
+  InferenceTotals Total();
 
  private:
   Metrics* const metrics_;

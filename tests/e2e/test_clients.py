@@ -101,6 +101,7 @@ SERVICES = {
         "ModelInfer",
         "ModelMetadata",
         "ModelReady",
+        "ModelStatistics",
         "RepositoryIndex",
         "RepositoryModelLoad",
         "RepositoryModelUnload",

@@ -4,12 +4,11 @@
 
 import json
 
-import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc as triton_grpc
 import tritonclient.http as triton_http
-from clients import SECONDS, error_of
+from clients import SECONDS
 from local_server import eventually
 from tritonclient.grpc import service_pb2
 from tritonclient.utils import InferenceServerException
@@ -306,9 +305,3 @@ def test_callers_of_the_rest_port_alone_change_no_models(http):
     error = refused(lambda: http.unload_model("half"))
     assert (error.status(), "the REST port" in error.message()) == ("403", True)
     assert http.is_model_ready("half")
-
-
-def test_other_methods_of_the_service_are_unimplemented(over_grpc):
-    call = over_grpc._channel.unary_unary("/inference.GRPCInferenceService/ModelStatistics")
-    error = error_of(lambda: call(b"", timeout=SECONDS))
-    assert error.code() == grpc.StatusCode.UNIMPLEMENTED

@@ -110,7 +110,7 @@ SERVICES_FROM_SOURCE = {
 
 # Services of which we serve a part, with the reason; all others must be complete.
 PARTIAL_SERVICES = {
-    "inference.GRPCInferenceService": "streams, statistics and shared memory are Triton's own",
+    "inference.GRPCInferenceService": "streams and shared memory are Triton's own",
 }
 
 # Messages of which we carry a part, with the reason; all others must be complete.

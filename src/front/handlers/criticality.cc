@@ -3,6 +3,8 @@
 
 #include "front/handlers/criticality.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -21,11 +23,16 @@ constexpr std::pair<std::string_view, tensor::Criticality> kNames[] = {
     {"sheddable", tensor::Criticality::kSheddable},
 };
 
+tensor::Criticality OfPriority(uint64_t priority) {
+  if (priority == 0) return tensor::Criticality::kCritical;
+  return kNames[std::min<uint64_t>(priority, std::size(kNames)) - 1].second;
+}
+
 }  // namespace
 
-absl::StatusOr<tensor::Criticality> CriticalityOf(const RequestHead& head) {
+absl::StatusOr<tensor::Criticality> CriticalityOf(const RequestHead& head, uint64_t priority) {
   const std::optional<std::string_view> text = head.Find(kHeader);
-  if (!text.has_value()) return tensor::Criticality::kCritical;
+  if (!text.has_value()) return OfPriority(priority);
   for (const auto& [name, value] : kNames) {
     if (base::EqualsIgnoringCase(*text, name)) return value;
   }

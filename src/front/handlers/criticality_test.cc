@@ -31,6 +31,20 @@ TEST(Criticality, IsCriticalWithoutAHeader) {
   EXPECT_EQ(*CriticalityOf(RequestHead{}), Criticality::kCritical);
 }
 
+TEST(Criticality, IsThatOfThePriorityUnlessAHeaderNamesIt) {
+  const Criticality kOrder[] = {Criticality::kCritical,  // Of 0, which is none.
+                                Criticality::kCriticalPlus,  Criticality::kCritical,
+                                Criticality::kSheddablePlus, Criticality::kSheddable,
+                                Criticality::kSheddable};
+  for (uint64_t priority = 0; priority < std::size(kOrder); ++priority) {
+    EXPECT_EQ(*CriticalityOf(RequestHead{}, priority), kOrder[priority]) << priority;
+  }
+  EXPECT_EQ(*CriticalityOf(RequestHead{}, UINT64_MAX), Criticality::kSheddable);
+  RequestHead head;
+  head.headers = {{"tensord-criticality", "sheddable"}};
+  EXPECT_EQ(*CriticalityOf(head, 1), Criticality::kSheddable);
+}
+
 TEST(Criticality, AnUnknownNameIsRefusedWithTheKnownOnes) {
   for (const std::string_view value : {"", "shedable", "critical_plus", "critical "}) {
     const absl::Status status = Of(value).status();

@@ -11,10 +11,10 @@
 
 namespace tensord::front {
 
-bool IsLong(const sched::CallResult& result) {
+bool IsLong(const sched::CallResult& result, size_t long_bytes) {
   size_t bytes = 0;
   for (const tensor::TensorView& output : result.outputs) bytes += output.bytes.size();
-  return bytes >= kLongOutputBytes;
+  return bytes >= long_bytes;
 }
 
 void RunLong(const ServerContext& server, loop::EventLoop& here, absl::AnyInvocable<void()> work,

@@ -18,8 +18,8 @@ namespace tensord::front {
 inline constexpr size_t kLongBodyBytes = size_t{4} << 20;
 inline constexpr size_t kLongOutputBytes = size_t{512} << 10;  // 128 Ki numbers, and their text.
 
-// True when printing these outputs takes long.
-bool IsLong(const sched::CallResult& result);
+// True when printing these outputs takes long: they have so many bytes.
+bool IsLong(const sched::CallResult& result, size_t long_bytes);
 
 // Runs `work` on the thread for long work, then `then` on `here`; both at once, here, when there is
 // no such thread or too much waits for it. Both are destroyed on `here`. The two must keep alive

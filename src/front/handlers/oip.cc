@@ -3,6 +3,8 @@
 
 #include "front/handlers/oip.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "front/handlers/authorize.h"
 #include "front/handlers/long_work.h"
 #include "front/handlers/lookup.h"
+#include "front/handlers/pack_answer.h"
 #include "front/handlers/run_call.h"
 #include "wire/bind.h"
 #include "wire/chars.h"
@@ -36,13 +39,21 @@ wire::OipAnswered AnsweredOf(const Form& form, const PreparedCall& call) {
   return {.id = form.id, .model = servable.model, .version = servable.version};
 }
 
-absl::StatusOr<PreparedCall> BindOip(Target target, std::shared_ptr<wire::OipRequest> oip) {
+absl::Time DeadlineOf(const wire::OipUrgency& urgency, absl::Time arrived) {
+  if (urgency.timeout_micros == 0) return absl::InfiniteFuture();
+  return arrived + absl::Microseconds(std::min<uint64_t>(urgency.timeout_micros, INT64_MAX));
+}
+
+absl::StatusOr<PreparedCall> BindOip(Target target, std::shared_ptr<wire::OipRequest> oip,
+                                     absl::Time arrived) {
   ASSIGN_OR_RETURN(wire::BoundCall bound, wire::Bind(oip->request, target.definition()));
   const tensor::PredictRequest* const request = &oip->request;
   PreparedCall prepared{.target = std::move(target),
                         .request = std::shared_ptr<const tensor::PredictRequest>(oip, request),
                         .bound = std::move(bound),
-                        .encode = {}};
+                        .encode = {},
+                        .deadline = DeadlineOf(oip->urgency, arrived),
+                        .priority = oip->urgency.priority};
   prepared.messages = PredictMessages;
   return prepared;
 }
@@ -56,7 +67,8 @@ absl::StatusOr<PreparedCall> PrepareOipGrpc(const LoopContext& context, Exchange
   ASSIGN_OR_RETURN(wire::OipRequest walked, wire::WalkOipInfer(wire::Chars(message)));
   auto oip = std::make_shared<wire::OipRequest>(std::move(walked));
   Form form{.id = oip->id, .raw = oip->raw};
-  ASSIGN_OR_RETURN(PreparedCall prepared, BindOip(std::move(target), std::move(oip)));
+  ASSIGN_OR_RETURN(PreparedCall prepared,
+                   BindOip(std::move(target), std::move(oip), exchange.head().arrived));
   prepared.encode = [form = std::move(form)](const PreparedCall& call,
                                              const sched::CallResult& result) {
     return wire::EncodeOipResponse(AnsweredOf(form, call), NameOutputs(call, result), form.raw);
@@ -88,8 +100,9 @@ absl::StatusOr<PreparedCall> PrepareOipRest(const LoopContext& context, Exchange
   RETURN_IF_ERROR(parsed.status());
   auto oip = std::make_shared<wire::OipRequest>(*std::move(parsed));
   Form form{.id = oip->id, .non_finite = NonFiniteOf(context)};
-  ASSIGN_OR_RETURN(PreparedCall prepared, BindOip(std::move(target), oip));
+  ASSIGN_OR_RETURN(PreparedCall prepared, BindOip(std::move(target), oip, exchange.head().arrived));
   form.binary = BinaryOf(*oip, prepared.bound.outputs.size());
+  prepared.packed_as = AcceptedFormat(exchange.head().Find("accept-encoding").value_or(""));
   prepared.json_bytes = std::make_shared<std::optional<size_t>>();
   prepared.encode = [form = std::move(form)](
                         const PreparedCall& call,

@@ -14,6 +14,7 @@
 #include "front/handlers/authorize.h"
 #include "front/handlers/lookup.h"
 #include "front/handlers/oip.h"
+#include "front/handlers/oip_statistics.h"
 #include "front/handlers/probes.h"
 #include "front/handlers/reply.h"
 #include "wire/chars.h"
@@ -241,6 +242,8 @@ void OipRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
       return ReplyJsonResult(*exchange,
                              OipMetadata(context, *exchange, OipSpecOf(route), wire::PrintOipModel),
                              context.cors());
+    case wire::OipKind::kStatistics:
+      return OipStatisticsRest(context, *exchange, route);
     case wire::OipKind::kIndex:
       return ReplyJsonResult(*exchange, IndexBody(context, *exchange), context.cors());
     case wire::OipKind::kLoad:

@@ -59,11 +59,14 @@ void ReplyJson(Exchange& exchange, std::string body, bool cors) {
   exchange.Send({.status = 200, .headers = JsonHeaders(cors), .body = std::move(body)});
 }
 
-void ReplyBinary(Exchange& exchange, std::string body, size_t json_bytes, bool cors) {
+void ReplyOip(Exchange& exchange, OipAnswer answer, bool cors) {
   std::vector<Header> headers = JsonHeaders(cors);
-  headers.front().second = "application/octet-stream";
-  headers.emplace_back("inference-header-content-length", base::Cat(json_bytes));
-  exchange.Send({.status = 200, .headers = std::move(headers), .body = std::move(body)});
+  if (answer.json_bytes.has_value()) {
+    headers.front().second = "application/octet-stream";
+    headers.emplace_back("inference-header-content-length", base::Cat(*answer.json_bytes));
+  }
+  if (!answer.encoding.empty()) headers.emplace_back("content-encoding", answer.encoding);
+  exchange.Send({.status = 200, .headers = std::move(headers), .body = std::move(answer.body)});
 }
 
 void ReplyJsonError(Exchange& exchange, const absl::Status& status, bool cors,

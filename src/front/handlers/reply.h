@@ -22,8 +22,13 @@ void ReplyGrpcResult(Exchange& exchange, absl::StatusOr<std::string> message);
 
 // A JSON document. `cors` adds the headers that let a page of any origin read it.
 void ReplyJson(Exchange& exchange, std::string body, bool cors);
-// JSON text with binary tensors behind it, as the Open Inference Protocol's extension has them.
-void ReplyBinary(Exchange& exchange, std::string body, size_t json_bytes, bool cors);
+// A body in one of the Open Inference Protocol's forms.
+struct OipAnswer {
+  std::string body;
+  std::string_view encoding = {};         // How it is compressed; empty: not at all.
+  std::optional<size_t> json_bytes = {};  // Uncompressed; binary tensors follow the JSON text.
+};
+void ReplyOip(Exchange& exchange, OipAnswer answer, bool cors);
 // {"error": "..."} with the HTTP status that belongs to the code.
 void ReplyJsonError(Exchange& exchange, const absl::Status& status, bool cors,
                     absl::Duration retry_after = absl::ZeroDuration());

@@ -24,6 +24,7 @@
 #include "front/handlers/models.h"
 #include "front/handlers/oip.h"
 #include "front/handlers/oip_models.h"
+#include "front/handlers/oip_statistics.h"
 #include "front/handlers/predict.h"
 #include "front/handlers/probes.h"
 #include "front/handlers/reflection.h"
@@ -73,6 +74,7 @@ constexpr std::array kGrpcMethods = {
     GrpcMethod{kOipService, "ServerLive", Method::kProbe, OipLiveGrpc},
     GrpcMethod{kOipService, "ServerReady", Method::kProbe, OipReadyGrpc},
     GrpcMethod{kOipService, "ModelReady", Method::kProbe, OipModelReadyGrpc},
+    GrpcMethod{kOipService, "ModelStatistics", Method::kGetModelMetadata, OipStatisticsGrpc},
     GrpcMethod{kOipService, "RepositoryIndex", Method::kReload, OipIndexGrpc},
     GrpcMethod{kOipService, "RepositoryModelLoad", Method::kReload, OipLoadGrpc},
     GrpcMethod{kOipService, "RepositoryModelUnload", Method::kReload, OipUnloadGrpc},
@@ -96,7 +98,20 @@ const GrpcMethod* FindMethod(const GrpcHead& head) {
 // its sandbox denies, and the runtime's C API starts a profiler for the process that calls it only.
 constexpr std::string_view kProfilerService = "tensorflow.ProfilerService";
 
+// Of Triton's extensions, the methods whose clients can do otherwise.
+constexpr std::pair<std::string_view, std::string_view> kOipUnserved[] = {
+    {"ModelStreamInfer", "streams of inference are not served; call ModelInfer for each request"},
+    {"SystemSharedMemory", "shared memory is not served; send and take the tensors' values"},
+    {"CudaSharedMemory", "shared memory is not served; send and take the tensors' values"},
+    {"ModelConfig", "models have no Triton configuration here; ModelMetadata tells their tensors"},
+};
+
 absl::Status NoSuchMethod(const GrpcHead& head) {
+  for (const auto& [start, words] : kOipUnserved) {
+    if (head.service == kOipService && head.method.starts_with(start)) {
+      return absl::UnimplementedError(base::Cat(words));
+    }
+  }
   if (head.service == kProfilerService) {
     return absl::UnimplementedError(
         "ProfilerService is not served: models run in sandboxed workers without sockets. "
@@ -146,6 +161,7 @@ Method MethodOf(wire::OipKind kind) {
       return Method::kPredict;
     case wire::OipKind::kServer:
     case wire::OipKind::kModel:
+    case wire::OipKind::kStatistics:
       return Method::kGetModelMetadata;
     case wire::OipKind::kLive:
     case wire::OipKind::kReady:

@@ -15,6 +15,7 @@
 #include "front/handlers/client.h"
 #include "front/handlers/criticality.h"
 #include "front/handlers/long_work.h"
+#include "front/handlers/pack_answer.h"
 #include "front/handlers/reply.h"
 #include "front/handlers/request_log.h"
 #include "front/handlers/submit.h"
@@ -97,23 +98,32 @@ Submission MakeSubmission(const LoopContext& context, const std::shared_ptr<Exch
   submission.call.inputs = call->bound.inputs;
   submission.call.rows = call->bound.fits_signature ? call->bound.rows : -1;
   submission.call.arrived = exchange->head().arrived;
-  submission.call.deadline = deadline;
+  submission.call.deadline = std::min(deadline, call->deadline);
   // A value that is none was refused with the head.
   submission.call.criticality =
-      CriticalityOf(exchange->head()).value_or(tensor::Criticality::kCritical);
+      CriticalityOf(exchange->head(), call->priority).value_or(tensor::Criticality::kCritical);
   submission.call.client =
       ClientOf(exchange->head(), context.server->options->client_identity_header);
   return submission;
 }
 
+absl::StatusOr<OipAnswer> RestBodyOf(const PreparedCall& call, const sched::CallResult& result) {
+  OipAnswer answer;
+  ASSIGN_OR_RETURN(answer.body, BodyOf(call, result));
+  if (call.json_bytes != nullptr) answer.json_bytes = *call.json_bytes;
+  if (!call.packed_as.has_value() || answer.body.size() < kPackedBytesMin) return answer;
+  if (std::optional<std::string> packed = Pack(*call.packed_as, answer.body)) {
+    answer.body = *std::move(packed);
+    answer.encoding = FormatName(*call.packed_as);
+  }
+  return answer;
+}
+
 void AnswerRest(Exchange& exchange, const PreparedCall& call, bool cors,
-                const sched::CallResult& result, absl::StatusOr<std::string> body) {
+                const sched::CallResult& result, absl::StatusOr<OipAnswer> body) {
   if (!body.ok()) return ReplyJsonError(exchange, body.status(), cors, result.retry_after);
   LogAsMessages(call, result);
-  if (call.json_bytes != nullptr && call.json_bytes->has_value()) {
-    return ReplyBinary(exchange, *std::move(body), **call.json_bytes, cors);
-  }
-  ReplyJson(exchange, *std::move(body), cors);
+  ReplyOip(exchange, *std::move(body), cors);
 }
 
 void PrintLong(const ServerContext& server, std::shared_ptr<Exchange> exchange,
@@ -122,13 +132,13 @@ void PrintLong(const ServerContext& server, std::shared_ptr<Exchange> exchange,
     std::shared_ptr<Exchange> exchange;
     std::shared_ptr<PreparedCall> call;
     sched::CallResult result;
-    absl::StatusOr<std::string> body = std::string();
+    absl::StatusOr<OipAnswer> body = OipAnswer();
   };
   loop::EventLoop& here = exchange->loop();
   auto printing =
       std::make_shared<Printing>(Printing{std::move(exchange), std::move(call), std::move(result)});
   RunLong(
-      server, here, [printing] { printing->body = BodyOf(*printing->call, printing->result); },
+      server, here, [printing] { printing->body = RestBodyOf(*printing->call, printing->result); },
       [printing, cors] {
         AnswerRest(*printing->exchange, *printing->call, cors, printing->result,
                    std::move(printing->body));
@@ -206,8 +216,11 @@ void RunRestCall(const LoopContext& context, std::shared_ptr<Exchange> exchange,
   Submission submission =
       MakeSubmission(context, exchange, call, RestDeadline(context, exchange->head().arrived));
   submission.done = [exchange, call, cors, server = context.server](sched::CallResult result) {
-    if (IsLong(result)) return PrintLong(*server, exchange, call, cors, std::move(result));
-    AnswerRest(*exchange, *call, cors, result, BodyOf(*call, result));
+    const size_t long_bytes = call->packed_as ? kLongPackedBytes : kLongOutputBytes;
+    if (IsLong(result, long_bytes)) {
+      return PrintLong(*server, exchange, call, cors, std::move(result));
+    }
+    AnswerRest(*exchange, *call, cors, result, RestBodyOf(*call, result));
   };
   Submit(std::move(submission));
 }

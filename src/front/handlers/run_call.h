@@ -10,6 +10,8 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "front/deflater.h"
 #include "front/exchange.h"
 #include "front/grpc.h"
 #include "front/handlers/context.h"
@@ -33,8 +35,13 @@ struct PreparedCall {
   absl::AnyInvocable<absl::StatusOr<std::string>(const PreparedCall&, const sched::CallResult&)
                          const>
       encode;
+  absl::Time deadline = absl::InfiniteFuture();  // That the message itself sets.
+  uint64_t priority = 0;                         // Likewise; see CriticalityOf.
   // REST: `encode` notes here behind how many bytes of JSON text binary tensors follow, if any do.
   std::shared_ptr<std::optional<size_t>> json_bytes = {};
+
+  // REST: how the answer is compressed; none: not at all.
+  std::optional<Deflater::Format> packed_as = {};
 
   // For the request log: the kind of call, and, where the client's messages were not these, what it
   // and its answer are as serialized messages.

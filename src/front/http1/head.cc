@@ -68,7 +68,7 @@ class HeadParser final : public http::basic_parser<true> {
   int coding_fields() const { return coding_fields_; }
   std::string_view coding() const { return coding_; }
   std::string_view expect() const { return expect_; }
-  bool gzip() const { return gzip_; }
+  std::optional<Inflater::Format> packed() const { return packed_; }
   bool out_of_memory() const { return out_of_memory_; }
 
  private:
@@ -99,8 +99,7 @@ class HeadParser final : public http::basic_parser<true> {
         expect_ = text;
         break;
       case http::field::content_encoding:
-        // As the original: any value that contains the word.
-        gzip_ = gzip_ || text.find("gzip") != std::string_view::npos;
+        if (!packed_.has_value()) packed_ = BodyFormat(text);
         break;
       default:
         break;
@@ -131,7 +130,7 @@ class HeadParser final : public http::basic_parser<true> {
   std::string_view length_text_;
   std::string_view coding_;
   std::string_view expect_;
-  bool gzip_ = false;
+  std::optional<Inflater::Format> packed_;
   bool out_of_memory_ = false;
 };
 
@@ -237,7 +236,7 @@ std::variant<Http1Framing, Refusal> ParseHead(std::string_view text, Call* call)
   }
   if (parser.out_of_memory()) return OutOfMemoryRefusal();
   Http1Framing framing{
-      .keep_alive = parser.keep_alive(), .http_1_0 = parser.http_1_0(), .gzip = parser.gzip()};
+      .keep_alive = parser.keep_alive(), .http_1_0 = parser.http_1_0(), .packed = parser.packed()};
   if (auto refusal = CheckFields(parser, &framing)) return *std::move(refusal);
   return framing;
 }

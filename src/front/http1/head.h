@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "front/call.h"
+#include "front/inflater.h"
 #include "front/refusal.h"
 
 namespace tensord::front {
@@ -20,7 +21,7 @@ struct Http1Framing {
   bool keep_alive = true;
   bool http_1_0 = false;
   bool expects_continue = false;
-  bool gzip = false;  // The body's content encoding.
+  std::optional<Inflater::Format> packed = {};  // How the body is compressed, if it is.
 };
 
 // Looks for the end of a request's head in what has arrived.

@@ -47,7 +47,7 @@ class Http1Session final : public Session, public AnswerTarget {
   enum class State : uint8_t {
     kHead,       // Waits for a request, or for the rest of its head.
     kBody,       // Reads its body, unless it is answered already.
-    kInflating,  // Undoes the body's gzip, a slice a turn.
+    kInflating,  // Undoes the body's compression, a slice a turn.
     kAnswering,  // The service has it, or its answer waits for a turn.
     kDiscard,    // The answer is out; the rest of the body is read and dropped.
     kDone,       // Nothing more is read: the connection closes.
@@ -314,10 +314,10 @@ void Http1Session::EndBody() {
   body_ended_ = true;
   continue_wanted_ = false;
   if (state_ == State::kDiscard) return Enter(State::kHead);
-  if (!framing_.gzip || call_->body().empty()) return Deliver();
+  if (!framing_.packed.has_value() || call_->body().empty()) return Deliver();
   inflated_.emplace(edge().ForInflated());
-  inflater_ = std::make_unique<Inflater>(Inflater::Format::kGzip, call_->body(),
-                                         edge().inflated_bytes_max, &*inflated_);
+  inflater_ = std::make_unique<Inflater>(*framing_.packed, call_->body(), edge().inflated_bytes_max,
+                                         &*inflated_);
   Enter(State::kInflating);
   link_->WantTurn();
 }

@@ -193,6 +193,17 @@ TEST(Http1, GzipIsUndone) {
   EXPECT_TRUE(answer.ends_with(base::Cat("POST /z 3000000 false\n", text)));
 }
 
+TEST(Http1, DeflateIsUndone) {
+  EdgeFixture f;
+  RawClient client = f.Connect();
+  const std::string text(3'000'000, 'z');
+  EXPECT_TRUE(f.Talk(&client, Post("/z", Zlib(text), "Content-Encoding: deflate\r\n"))
+                  .ends_with(base::Cat("POST /z 3000000 false\n", text)));
+  RawClient other = f.Connect();
+  EXPECT_THAT(f.Talk(&other, Post("/z", "no deflate", "Content-Encoding: deflate\r\n")),
+              EndsWith("POST /z 0 true\n"));
+}
+
 TEST(Http1, WhatIsNotGzipArrivesEmptyAndMarked) {
   EdgeFixture f;
   const std::string good = Gzip("some text that is long enough to be cut");

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "front/grpc.h"
 #include "front/http2/http2_session.h"
+#include "front/inflater.h"
 
 namespace tensord::front {
 namespace {
@@ -375,8 +376,9 @@ bool Http2Session::BeginInflate(Http2Stream* stream) {
     if (*encoding == GrpcEncoding::kDeflate) format = Inflater::Format::kZlib;
     packed = packed.subspan(kGrpcPrefixBytes);
   } else {
-    const std::string_view name = stream->head().Find("content-encoding").value_or("");
-    if (packed.empty() || name.find("gzip") == std::string_view::npos) return false;
+    const auto named = BodyFormat(stream->head().Find("content-encoding").value_or(""));
+    if (packed.empty() || !named.has_value()) return false;
+    format = *named;
   }
   stream->inflated = std::make_unique<BodyBuffer>(edge().ForInflated());
   if (stream->grpc) {

@@ -12,6 +12,7 @@
 #include "wire/json/cursor.h"
 #include "wire/json/print.h"
 #include "wire/oip/datatype.h"
+#include "wire/oip/json_text.h"
 #include "wire/oip/request.h"
 #include "wire/utf8.h"
 
@@ -22,7 +23,8 @@ using tensor::Endpoint;
 
 constexpr std::string_view kServerName = "tensord";
 constexpr std::string_view kPlatform = "tensorflow_savedmodel";
-constexpr std::array<std::string_view, 2> kExtensions = {"binary_tensor_data", "model_repository"};
+constexpr std::array<std::string_view, 3> kExtensions = {"binary_tensor_data", "model_repository",
+                                                         "statistics"};
 
 std::string Serialize(const google::protobuf::MessageLite& message) {
   return message.SerializeAsString();
@@ -55,44 +57,7 @@ void AddEndpoint(const Endpoint& endpoint,
   for (const int64_t dim : ShapeOf(endpoint)) metadata->add_shape(dim);
 }
 
-// Writes the punctuation of JSON objects and lists.
-class Json {
- public:
-  void Name(std::string_view name) {
-    Comma();
-    AppendJsonString(name, &out_);
-    out_.push_back(':');
-    fresh_ = true;
-  }
-  void Text(std::string_view text) {
-    Comma();
-    AppendJsonString(ToUtf8(text), &out_);
-  }
-  void Number(int64_t number) {
-    Comma();
-    base::AppendPiece(&out_, number);
-  }
-  void Open(char bracket) {
-    Comma();
-    out_.push_back(bracket);
-    fresh_ = true;
-  }
-  void Close(char bracket) {
-    out_.push_back(bracket);
-    fresh_ = false;
-  }
-  std::string Take() { return std::move(out_); }
-
- private:
-  void Comma() {
-    if (!std::exchange(fresh_, false)) out_.push_back(',');
-  }
-
-  std::string out_;
-  bool fresh_ = true;  // Nothing stands before the next value.
-};
-
-void PrintEndpoints(std::string_view name, std::span<const Endpoint> endpoints, Json* json) {
+void PrintEndpoints(std::string_view name, std::span<const Endpoint> endpoints, JsonText* json) {
   json->Name(name);
   json->Open('[');
   for (const Endpoint& endpoint : endpoints) {
@@ -159,7 +124,7 @@ std::string EncodeOipServer(const OipServer& server) {
 }
 
 std::string PrintOipServer(const OipServer& server) {
-  Json json;
+  JsonText json;
   json.Open('{');
   json.Name("name");
   json.Text(kServerName);
@@ -200,7 +165,7 @@ std::string EncodeOipModel(const OipModel& model) {
 }
 
 std::string PrintOipModel(const OipModel& model) {
-  Json json;
+  JsonText json;
   json.Open('{');
   json.Name("name");
   json.Text(model.name);
@@ -249,7 +214,7 @@ absl::StatusOr<bool> ReadOipIndexBody(std::string_view body) {
 }
 
 std::string PrintOipIndex(std::span<const OipIndexEntry> entries) {
-  Json json;
+  JsonText json;
   json.Open('[');
   for (const OipIndexEntry& entry : entries) {
     json.Open('{');

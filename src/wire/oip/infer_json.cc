@@ -137,13 +137,23 @@ absl::Status TakeParameter(std::string_view name, JsonCursor* cursor, Parameters
     ASSIGN_OR_RETURN(parameters->binary_data, TakeBool(cursor, "binary_data"));
   } else if (IsJsonName(name, "binary_data_output")) {
     ASSIGN_OR_RETURN(parameters->binary_data_output, TakeBool(cursor, "binary_data_output"));
-  } else if (IsJsonName(name, "classification") || IsJsonName(name, "shared_memory_region")) {
-    return absl::UnimplementedError(
-        base::Cat("the extension of the parameter ", UnescapeJson(name), " is not served"));
   } else {
+    RETURN_IF_ERROR(CheckOipTensorParameter(UnescapeJson(name)));
     return cursor->ReadValue().status();  // Others are for other servers.
   }
   return absl::OkStatus();
+}
+
+OipParameter ParameterOf(const JsonValue& value) {
+  if (value.kind == JsonKind::kTrue || value.kind == JsonKind::kFalse) {
+    return value.kind == JsonKind::kTrue;
+  }
+  if (value.kind == JsonKind::kString) return UnescapeJson(value.text);
+  uint64_t number = 0;
+  const char* const end = value.text.data() + value.text.size();
+  const auto result = std::from_chars(value.text.data(), end, number);
+  if (value.kind != JsonKind::kNumber || result.ec != std::errc() || result.ptr != end) return {};
+  return number;
 }
 
 absl::Status TakeParameters(JsonCursor* cursor, Parameters* parameters) {
@@ -277,7 +287,9 @@ class Parser {
     if (IsJsonName(name, "id")) {
       ASSIGN_OR_RETURN(oip_.id, TakeString(cursor, "id"));
     } else if (IsJsonName(name, "parameters")) {
-      return TakeParameters(cursor, &parameters_);
+      return WalkObject(cursor, "parameters", [this, cursor](std::string_view parameter) {
+        return TakeRequestParameter(parameter, cursor);
+      });
     } else if (IsJsonName(name, "inputs")) {
       if (std::exchange(has_inputs_, true)) return Twice(name);
       return WalkList(cursor, "inputs", [this, cursor] { return TakeInput(cursor); });
@@ -288,6 +300,13 @@ class Parser {
       return cursor->ReadValue().status();
     }
     return absl::OkStatus();
+  }
+
+  absl::Status TakeRequestParameter(std::string_view quoted, JsonCursor* cursor) {
+    const std::string name = UnescapeJson(quoted);
+    if (!IsOipParameter(name)) return TakeParameter(quoted, cursor, &parameters_);
+    ASSIGN_OR_RETURN(const JsonValue value, cursor->ReadValue());
+    return TakeOipParameter(name, ParameterOf(value), &oip_.urgency);
   }
 
   absl::Status TakeInput(JsonCursor* cursor) {

@@ -64,6 +64,25 @@ TEST(OipJson, ATensorMayBeFlatOrNestedAsItsShape) {
   }
 }
 
+TEST(OipJson, ParametersOfTheRequestSayHowUrgentItIs) {
+  const auto with = [](std::string_view parameters) {
+    return base::Cat(R"({"parameters": )", parameters, R"(, "inputs": []})");
+  };
+  const auto request =
+      Parse(with(R"({"time\u006fut": 7, "priority": 18446744073709551615, "my": [1]})"));
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->urgency.timeout_micros, 7u);
+  EXPECT_EQ(request->urgency.priority, UINT64_MAX);
+  for (const char* bad :
+       {"-1", "1.5", "1e3", "18446744073709551616", "true", "\"1\"", "null", "[]"}) {
+    EXPECT_THAT(ErrorOf(with(base::Cat(R"({"timeout": )", bad, "}"))),
+                HasSubstr("the parameter timeout must be a whole number"))
+        << bad;
+  }
+  EXPECT_THAT(ErrorOf(with(R"({"sequence_id": "a"})")), HasSubstr("sequence_id"));
+  EXPECT_TRUE(Parse(with(R"({"sequence_id": 0, "sequence_end": false})")).ok());
+}
+
 TEST(OipJson, EveryDatatypeHasAForm) {
   const struct {
     const char* datatype;

@@ -66,6 +66,73 @@ absl::Status AddDims(std::string_view packed, WalkedInput* input) {
   return absl::OkStatus();
 }
 
+// One entry of a map of InferParameter, its value an InferParameter yet to be read.
+struct ParameterEntry {
+  std::string_view key;
+  std::string_view value;
+};
+
+absl::StatusOr<ParameterEntry> WalkEntry(std::string_view bytes) {
+  ParameterEntry entry;
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    if (reader.type() != WireType::kBytes) continue;
+    if (reader.field() == 1) entry.key = reader.bytes();
+    if (reader.field() == 2) entry.value = reader.bytes();
+  }
+  if (!reader.ok()) return MalformedInference("ModelInferRequest.ParametersEntry");
+  return entry;
+}
+
+// The last of its fields counts, as of any oneof.
+absl::StatusOr<OipParameter> ReadParameter(std::string_view bytes) {
+  OipParameter value;
+  WireReader reader(bytes);
+  while (reader.Next()) {
+    const uint32_t field = reader.field();
+    if (reader.type() == WireType::kBytes && field == 3) {
+      value = std::string(reader.bytes());
+    } else if (reader.type() == WireType::kVarint && field == 1) {
+      value = reader.number() != 0;
+    } else if (reader.type() == WireType::kVarint && field == 5) {
+      value = reader.number();
+    } else if (reader.type() == WireType::kVarint && field == 2) {
+      // Negative numbers have the highest bit.
+      const bool negative = reader.number() >> 63 != 0;
+      value = negative ? OipParameter() : OipParameter(reader.number());
+    } else {
+      value = std::monostate();
+    }
+  }
+  if (!reader.ok()) return MalformedInference("InferParameter");
+  return value;
+}
+
+absl::Status WalkSignatureName(std::string_view bytes, tensor::ModelSpec* spec) {
+  ASSIGN_OR_RETURN(const ParameterEntry entry, WalkEntry(bytes));
+  if (entry.key != "signature_name") return absl::OkStatus();
+  ASSIGN_OR_RETURN(OipParameter value, ReadParameter(entry.value));
+  std::string* const name = std::get_if<std::string>(&value);
+  if (name == nullptr) {
+    return absl::InvalidArgumentError("the parameter signature_name must be a string_param");
+  }
+  spec->signature_name = std::move(*name);
+  return absl::OkStatus();
+}
+
+absl::Status WalkParameter(std::string_view bytes, OipUrgency* urgency) {
+  ASSIGN_OR_RETURN(const ParameterEntry entry, WalkEntry(bytes));
+  if (!IsOipParameter(entry.key)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const OipParameter value, ReadParameter(entry.value));
+  return TakeOipParameter(entry.key, value, urgency);
+}
+
+// Of an input or an output.
+absl::Status CheckTensorParameter(std::string_view bytes) {
+  ASSIGN_OR_RETURN(const ParameterEntry entry, WalkEntry(bytes));
+  return CheckOipTensorParameter(entry.key);
+}
+
 absl::StatusOr<WalkedInput> WalkInput(std::string_view bytes) {
   WalkedInput input;
   WireReader reader(bytes);
@@ -84,6 +151,9 @@ absl::StatusOr<WalkedInput> WalkInput(std::string_view bytes) {
       case 3:
         RETURN_IF_ERROR(AddDims(reader.bytes(), &input));
         break;
+      case 4:
+        RETURN_IF_ERROR(CheckTensorParameter(reader.bytes()));
+        break;
       case 5:
         if (input.contents.size() == limits::kInputsMax) {
           return absl::InvalidArgumentError(base::Cat(
@@ -99,34 +169,13 @@ absl::StatusOr<WalkedInput> WalkInput(std::string_view bytes) {
   return input;
 }
 
-// One entry of a map of InferParameter: of these, signature_name alone means something.
-absl::Status WalkParameter(std::string_view bytes, tensor::ModelSpec* spec) {
-  std::string_view key;
-  std::string_view value;
-  WireReader entry(bytes);
-  while (entry.Next()) {
-    if (entry.type() != WireType::kBytes) continue;
-    if (entry.field() == 1) key = entry.bytes();
-    if (entry.field() == 2) value = entry.bytes();
-  }
-  if (!entry.ok()) return MalformedInference("ModelInferRequest.ParametersEntry");
-  if (key != "signature_name") return absl::OkStatus();
-  bool is_text = false;
-  WireReader parameter(value);
-  while (parameter.Next()) {
-    is_text = parameter.field() == 3 && parameter.type() == WireType::kBytes;
-    if (is_text) spec->signature_name = parameter.bytes();
-  }
-  if (!parameter.ok()) return MalformedInference("InferParameter");
-  if (is_text) return absl::OkStatus();
-  return absl::InvalidArgumentError("the parameter signature_name must be a string_param");
-}
-
 absl::StatusOr<std::string_view> WalkOutput(std::string_view bytes) {
   std::string_view name;
   WireReader reader(bytes);
   while (reader.Next()) {
-    if (reader.field() == 1 && reader.type() == WireType::kBytes) name = reader.bytes();
+    if (reader.type() != WireType::kBytes) continue;
+    if (reader.field() == 1) name = reader.bytes();
+    if (reader.field() == 2) RETURN_IF_ERROR(CheckTensorParameter(reader.bytes()));
   }
   if (!reader.ok()) return MalformedInference("ModelInferRequest.InferRequestedOutputTensor");
   return name;
@@ -148,6 +197,8 @@ absl::Status TakeField(const WireReader& reader, Walked* walked, OipRequest* oip
     case kId:
       oip->id = reader.bytes();
       return absl::OkStatus();
+    case kParameters:
+      return WalkParameter(reader.bytes(), &oip->urgency);
     case kInputs: {
       if (walked->inputs.size() == limits::kInputsMax) return TooMany("inputs");
       ASSIGN_OR_RETURN(WalkedInput input, WalkInput(reader.bytes()));
@@ -207,7 +258,7 @@ absl::StatusOr<tensor::ModelSpec> WalkOipSpec(std::string_view body) {
     if (reader.type() != WireType::kBytes) continue;
     if (reader.field() == kModelName) spec.name = reader.bytes();
     if (reader.field() == kModelVersion) version = reader.bytes();
-    if (reader.field() == kParameters) RETURN_IF_ERROR(WalkParameter(reader.bytes(), &spec));
+    if (reader.field() == kParameters) RETURN_IF_ERROR(WalkSignatureName(reader.bytes(), &spec));
   }
   if (!reader.ok()) return MalformedInference("ModelInferRequest");
   if (spec.name.empty()) return absl::InvalidArgumentError("the request names no model");

@@ -47,6 +47,40 @@ std::vector<T> ValuesOf(const tensor::TensorView& tensor) {
   return values;
 }
 
+TEST(OipWalk, ParametersOfTheRequestSayHowUrgentItIs) {
+  auto request = RequestOf("FP32", {0});
+  auto& parameters = *request.mutable_parameters();
+  parameters["timeout"].set_int64_param(7);
+  parameters["priority"].set_uint64_param(UINT64_MAX);
+  parameters["sequence_id"].set_string_param("");
+  parameters["mine"].set_double_param(1);
+  const std::string body = request.SerializeAsString();
+  const auto walked = WalkOipInfer(body);
+  ASSERT_TRUE(walked.ok()) << walked.status();
+  EXPECT_EQ(walked->urgency.timeout_micros, 7u);
+  EXPECT_EQ(walked->urgency.priority, UINT64_MAX);
+  parameters["timeout"].set_int64_param(-1);
+  EXPECT_THAT(ErrorOf(request), HasSubstr("the parameter timeout must be a whole number"));
+  parameters["timeout"].set_double_param(7);
+  EXPECT_THAT(ErrorOf(request), HasSubstr("the parameter timeout must be a whole number"));
+  parameters["timeout"].Clear();
+  EXPECT_THAT(ErrorOf(request), HasSubstr("the parameter timeout must be a whole number"));
+  parameters.erase("timeout");
+  parameters["sequence_id"].set_int64_param(3);
+  EXPECT_THAT(ErrorOf(request), HasSubstr("sequence_id"));
+}
+
+TEST(OipWalk, ParametersOfTensorsThatAskForExtensionsAreRefused) {
+  auto request = RequestOf("FP32", {0});
+  (*request.mutable_inputs(0)->mutable_parameters())["mine"].set_bool_param(true);
+  EXPECT_EQ(ErrorOf(request), "no error");
+  (*request.mutable_inputs(0)->mutable_parameters())["shared_memory_region"].set_string_param("r");
+  EXPECT_THAT(ErrorOf(request), HasSubstr("shared_memory_region"));
+  request = RequestOf("FP32", {0});
+  (*request.add_outputs()->mutable_parameters())["classification"].set_int64_param(2);
+  EXPECT_THAT(ErrorOf(request), HasSubstr("classification"));
+}
+
 TEST(OipWalk, RawInputsStayInTheBody) {
   auto request = RequestOf("FP32", {2});
   request.set_model_version("3");

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "tensor/request.h"
+#include "wire/oip/parameters.h"
 
 namespace tensord::wire {
 
@@ -20,6 +21,7 @@ struct OipRequest {
   tensor::PredictRequest request = {};  // Its spec has the signature's name; gRPC's all of it.
   std::deque<std::string> names = {};   // Of inputs and outputs, where the bytes had escapes.
   std::string id = {};                  // Comes back with the answer.
+  OipUrgency urgency = {};
   // REST: which outputs are wanted as bytes behind the JSON text; an entry for each of
   // request.output_filter, where that is not empty.
   std::vector<bool> binary = {};

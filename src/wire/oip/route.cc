@@ -27,9 +27,10 @@ OipRoute NotFound(std::string_view path) {
                                          "; models are under /v2/models/NAME, see docs/oip.md")));
 }
 
-// models/NAME[/versions/V][/ready|/infer], without "models".
+// models/NAME[/versions/V][/ready|/infer|/stats] and models/stats, without "models".
 OipRoute ModelRoute(Segments segments, std::string_view path) {
   if (segments.empty() || segments[0].empty()) return NotFound(path);
+  if (segments.size() == 1 && segments[0] == "stats") return {.kind = OipKind::kStatistics};
   OipRoute route{.kind = OipKind::kModel, .model = PercentDecode(segments[0])};
   segments = segments.subspan(1);
   if (segments.size() >= 2 && segments[0] == "versions") {
@@ -45,6 +46,8 @@ OipRoute ModelRoute(Segments segments, std::string_view path) {
     route.kind = OipKind::kModelReady;
   } else if (segments[0] == "infer") {
     route.kind = OipKind::kInfer;
+  } else if (segments[0] == "stats") {
+    route.kind = OipKind::kStatistics;
   } else {
     return NotFound(path);
   }
@@ -72,6 +75,12 @@ OipRoute PathRoute(Segments segments, std::string_view path) {
   }
   if (segments[0] == "models") return ModelRoute(segments.subspan(1), path);
   if (segments[0] == "repository") return RepositoryRoute(segments.subspan(1), path);
+  if (segments[0] == "systemsharedmemory" || segments[0] == "cudasharedmemory") {
+    return Refuse(404, absl::NotFoundError(
+                           base::Cat("nothing is served at ", path,
+                                     "; tensors come and go in requests and answers, not in shared "
+                                     "memory")));
+  }
   return NotFound(path);
 }
 

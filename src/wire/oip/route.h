@@ -18,13 +18,14 @@ enum class OipKind : uint8_t {
   kReady,   // GET /v2/health/ready
   kModel,   // GET /v2/models/NAME[/versions/V]
   kModelReady,
-  kInfer,      // POST .../infer
-  kIndex,      // POST /v2/repository/index
-  kLoad,       // POST /v2/repository/models/NAME/load
-  kUnload,     // POST /v2/repository/models/NAME/unload
-  kPreflight,  // OPTIONS under /v2
-  kBad,        // Under /v2, but refused: see error and http_status.
-  kOutside,    // Not under /v2.
+  kInfer,       // POST .../infer
+  kStatistics,  // GET /v2/models[/NAME[/versions/V]]/stats; without a name: of all models.
+  kIndex,       // POST /v2/repository/index
+  kLoad,        // POST /v2/repository/models/NAME/load
+  kUnload,      // POST /v2/repository/models/NAME/unload
+  kPreflight,   // OPTIONS under /v2
+  kBad,         // Under /v2, but refused: see error and http_status.
+  kOutside,     // Not under /v2.
 };
 
 struct OipRoute {
