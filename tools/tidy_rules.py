@@ -47,7 +47,7 @@ TEST_EDGES = {("supervisor", "serve")}
 FOREIGN = {
     r"tensorflow/(c|cc|core)/.*\.h$(?<!\.pb\.h)": ["src/engine/tensorflow/"],
     r"nghttp2/": ["src/front/", "src/bench/"],
-    r"openssl/": ["src/tls/", "src/front/tls_", "src/train/secure"],
+    r"openssl/": ["src/tls/", "src/front/tls_", "src/bench/secure", "src/train/secure"],
     r"boost/": ["src/front/"],
     r"simdjson": ["src/wire/"],
     r"fast_float/": ["src/wire/"],

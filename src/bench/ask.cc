@@ -17,6 +17,8 @@
 #include "bench/tally.h"
 #include "loop/event_loop.h"
 #include "tensord/get_model_metadata.pb.h"
+#include "tensord/open_inference.pb.h"
+#include "wire/oip/datatype.h"
 #include "wire/signatures.h"
 
 namespace tensord::bench {
@@ -107,6 +109,13 @@ std::string Joined(const std::vector<std::string>& names) {
   return text;
 }
 
+absl::Status NotDescribed(const Address& address, bool rest, std::string_view model,
+                          const Reply& reply) {
+  return absl::NotFoundError(base::Cat("the server does not describe model '", model,
+                                       "': ", CodeName(reply.code, rest), ": ",
+                                       OneLine(reply.words), ModelsThere(address, rest)));
+}
+
 absl::StatusOr<tensor::SignatureList> AskOverGrpc(const Address& address, std::string_view model) {
   tfs::GetModelMetadataRequest question;
   question.mutable_model_spec()->set_name(std::string(model));
@@ -115,12 +124,9 @@ absl::StatusOr<tensor::SignatureList> AskOverGrpc(const Address& address, std::s
       const Reply reply,
       Ask(address, false,
           MakeGrpcRequest(address.name, "/tensorflow.serving.PredictionService/GetModelMetadata",
-                          question.SerializeAsString(), {}, absl::InfiniteDuration())));
-  if (!reply.ok) {
-    return absl::NotFoundError(base::Cat("the server does not describe model '", model,
-                                         "': ", CodeName(reply.code, false), ": ",
-                                         OneLine(reply.words), ModelsThere(address, false)));
-  }
+                          question.SerializeAsString(), {}, absl::InfiniteDuration(),
+                          address.tls != nullptr)));
+  if (!reply.ok) return NotDescribed(address, false, model, reply);
   tfs::GetModelMetadataResponse answer;
   if (!answer.ParseFromString(reply.body)) {
     return absl::InvalidArgumentError("the server's metadata cannot be read");
@@ -134,12 +140,23 @@ absl::StatusOr<tensor::SignatureList> AskOverRest(const Address& address, std::s
       Ask(address, true,
           MakeRestRequest(address.name, "GET", base::Cat("/v1/models/", model, "/metadata"), "", {},
                           false)));
-  if (!reply.ok) {
-    return absl::NotFoundError(base::Cat("the server does not describe model '", model,
-                                         "': ", CodeName(reply.code, true), ": ",
-                                         OneLine(reply.words), ModelsThere(address, true)));
-  }
+  if (!reply.ok) return NotDescribed(address, true, model, reply);
   return SignaturesOfJson(reply.body);
+}
+
+absl::StatusOr<tensor::Signature> SignatureOf(const inference::ModelMetadataResponse& metadata) {
+  tensor::Signature signature;
+  for (const auto& input : metadata.inputs()) {
+    tensor::Endpoint endpoint;
+    endpoint.name = input.name();
+    endpoint.dtype = wire::OipDType(input.datatype());
+    endpoint.shape.unknown_rank = false;
+    endpoint.shape.dims.assign(input.shape().begin(), input.shape().end());
+    signature.inputs.push_back(std::move(endpoint));
+  }
+  if (!signature.inputs.empty()) return signature;
+  return absl::InvalidArgumentError(
+      "the server's metadata has no inputs; give them: --input, once for each");
 }
 
 }  // namespace
@@ -150,6 +167,42 @@ absl::StatusOr<Reply> Ask(const Address& address, bool rest, const Request& requ
   constexpr size_t kPrefixBytes = 5;
   if (!rest) reply.body.erase(0, kPrefixBytes);
   return reply;
+}
+
+absl::StatusOr<tensor::Signature> OipSignatureOfJson(std::string_view json) {
+  inference::ModelMetadataResponse metadata;
+  pb::util::JsonParseOptions lenient;
+  lenient.ignore_unknown_fields = true;
+  if (!pb::util::JsonStringToMessage(std::string(json), &metadata, lenient).ok()) {
+    return absl::InvalidArgumentError("the server's metadata is not a JSON object of a model");
+  }
+  return SignatureOf(metadata);
+}
+
+absl::StatusOr<tensor::Signature> AskForOipSignature(const Address& address, bool rest,
+                                                     std::string_view model) {
+  if (rest) {
+    ASSIGN_OR_RETURN(
+        const Reply reply,
+        Ask(address, true,
+            MakeRestRequest(address.name, "GET", base::Cat("/v2/models/", model), "", {}, false)));
+    if (!reply.ok) return NotDescribed(address, true, model, reply);
+    return OipSignatureOfJson(reply.body);
+  }
+  inference::ModelMetadataRequest question;
+  question.set_name(std::string(model));
+  ASSIGN_OR_RETURN(
+      const Reply reply,
+      Ask(address, false,
+          MakeGrpcRequest(address.name, "/inference.GRPCInferenceService/ModelMetadata",
+                          question.SerializeAsString(), {}, absl::InfiniteDuration(),
+                          address.tls != nullptr)));
+  if (!reply.ok) return NotDescribed(address, false, model, reply);
+  inference::ModelMetadataResponse metadata;
+  if (!metadata.ParseFromString(reply.body)) {
+    return absl::InvalidArgumentError("the server's metadata cannot be read");
+  }
+  return SignatureOf(metadata);
 }
 
 absl::StatusOr<tensor::SignatureList> SignaturesOfJson(std::string_view json) {

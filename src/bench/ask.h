@@ -31,12 +31,18 @@ absl::StatusOr<tensor::Signature> AskForSignature(const Address& address, bool r
                                                   std::string_view model,
                                                   std::string_view signature);
 
+// The one that a server of the Open Inference Protocol describes.
+absl::StatusOr<tensor::Signature> AskForOipSignature(const Address& address, bool rest,
+                                                     std::string_view model);
+
 // "; the server has a, b and c", from GET /v1/models at the address, or at the REST port that goes
 // with it by custom (8501 with 8500). Empty where nobody says.
 std::string ModelsThere(const Address& address, bool rest);
 
 // The signatures in the answer of GET /v1/models/NAME/metadata. Pure.
 absl::StatusOr<tensor::SignatureList> SignaturesOfJson(std::string_view json);
+// That in a ModelMetadataResponse's JSON form. Pure.
+absl::StatusOr<tensor::Signature> OipSignatureOfJson(std::string_view json);
 // The names in the answer of GET /v1/models; none when it is no such answer. Pure.
 std::vector<std::string> ModelsOfJson(std::string_view json);
 

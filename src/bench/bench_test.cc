@@ -12,6 +12,7 @@
 #include "bench/prepare.h"
 #include "bench/process_cpu.h"
 #include "bench/request.h"
+#include "tensord/open_inference.pb.h"
 #include "wire/prediction_log.h"
 
 namespace tensord::bench {
@@ -79,6 +80,42 @@ TEST(Request, TheServerIsToldTheDeadlineInAtMostEightDigits) {
   EXPECT_EQ(timeout(absl::InfiniteDuration()).first, "user-agent");
   EXPECT_EQ(MakeGrpcRequest("h:1", "/p", "abc", {}, absl::InfiniteDuration()).bytes,
             std::string("\0\0\0\0\3abc", 8));
+}
+
+TEST(Request, TheOpenInferenceProtocolHasTwoForms) {
+  const std::vector<MadeInput> inputs = {
+      {.name = "x", .dtype = tensor::DType::kFloat, .shape = {1, 2}},
+      {.name = "s", .dtype = tensor::DType::kString, .shape = {}}};
+  EXPECT_EQ(MakeOipJson("", inputs).value(),
+            R"({"inputs":[{"name":"x","datatype":"FP32","shape":[1,2],"data":[[0.5,0.5]]},)"
+            R"({"name":"s","datatype":"BYTES","shape":[],"data":[""]}]})");
+  EXPECT_THAT(MakeOipJson("other", inputs).value(),
+              HasSubstr(R"("parameters":{"signature_name":"other"})"));
+  const std::string message = MakeOipRequest("half", "other", inputs).value();
+  inference::ModelInferRequest request;
+  ASSERT_TRUE(request.ParseFromString(message));
+  EXPECT_EQ(request.model_name(), "half");
+  EXPECT_EQ(request.parameters().at("signature_name").string_param(), "other");
+  ASSERT_EQ(request.inputs_size(), 2);
+  EXPECT_EQ(request.inputs(0).datatype(), "FP32");
+  EXPECT_EQ(request.inputs(0).shape_size(), 2);
+  EXPECT_EQ(request.raw_input_contents(0).size(), 8u);
+  EXPECT_EQ(request.raw_input_contents(1), std::string(4, '\0'));
+  const auto complex =
+      MakeOipJson("", {{.name = "c", .dtype = tensor::DType::kComplex64, .shape = {1}}});
+  EXPECT_THAT(std::string(complex.status().message()), HasSubstr("input 'c'"));
+}
+
+TEST(Ask, MetadataOfTheOpenInferenceProtocolIsASignature) {
+  const auto signature =
+      OipSignatureOfJson(R"({"name":"m","versions":["1"],"parameters":{},"inputs":[)"
+                         R"({"name":"x","datatype":"INT32","shape":[-1,3]}],"outputs":[]})");
+  ASSERT_TRUE(signature.ok()) << signature.status();
+  ASSERT_EQ(signature->inputs.size(), 1u);
+  EXPECT_EQ(signature->inputs[0].dtype, tensor::DType::kInt32);
+  EXPECT_EQ(MakeInputs(*signature, 4).value()[0].shape, tensor::Shape({4, 3}));
+  EXPECT_FALSE(OipSignatureOfJson("{}").ok());
+  EXPECT_FALSE(OipSignatureOfJson("[]").ok());
 }
 
 TEST(Bodies, AreToldApartByTheirBytes) {

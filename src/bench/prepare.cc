@@ -107,9 +107,34 @@ absl::StatusOr<std::vector<MadeInput>> InputsOf(const Address& address, const Mi
     inputs.push_back(std::move(input));
   }
   if (!inputs.empty()) return inputs;
+  if (settings.oip && !entry.signature.empty()) {
+    return absl::InvalidArgumentError(
+        "the Open Inference Protocol describes no signature but the default one: give --input");
+  }
   ASSIGN_OR_RETURN(const tensor::Signature signature,
-                   AskForSignature(address, settings.rest, entry.model, entry.signature));
+                   settings.oip
+                       ? AskForOipSignature(address, settings.rest, entry.model)
+                       : AskForSignature(address, settings.rest, entry.model, entry.signature));
   return MakeInputs(signature, settings.rows);
+}
+
+absl::StatusOr<std::string> BodyOf(const MixSettings& settings, const MixEntry& entry,
+                                   const std::vector<MadeInput>& inputs) {
+  if (settings.oip) {
+    return settings.rest ? MakeOipJson(entry.signature, inputs)
+                         : MakeOipRequest(entry.model, entry.signature, inputs);
+  }
+  return settings.rest ? MakePredictJson(entry.signature, inputs)
+                       : MakePredictRequest(entry.model, entry.signature, inputs);
+}
+
+std::string PathOf(const MixSettings& settings, const MixEntry& entry, std::string_view method) {
+  if (settings.oip) {
+    return settings.rest ? base::Cat("/v2/models/", entry.model, "/infer")
+                         : std::string("/inference.GRPCInferenceService/ModelInfer");
+  }
+  return settings.rest ? base::Cat("/v1/models/", entry.model, ":", entry.method)
+                       : base::Cat(kService, method);
 }
 
 absl::StatusOr<std::vector<Body>> BodiesFor(const Address& address, const MixSettings& settings,
@@ -121,14 +146,17 @@ absl::StatusOr<std::vector<Body>> BodiesFor(const Address& address, const MixSet
     if (bodies.ok()) return bodies;
     return base::WithContext(bodies.status(), base::Cat("file ", entry.file, " "));
   }
+  if (settings.oip && entry.method != "predict") {
+    return absl::InvalidArgumentError(
+        base::Cat("the Open Inference Protocol has no call ", entry.method));
+  }
   if (entry.method != "predict") {
     return absl::InvalidArgumentError(
         base::Cat("a ", entry.method, " request cannot be made up: give a file"));
   }
   ASSIGN_OR_RETURN(const std::vector<MadeInput> inputs, InputsOf(address, settings, entry));
-  return std::vector<Body>{
-      {"Predict", settings.rest ? MakePredictJson(entry.signature, inputs)
-                                : MakePredictRequest(entry.model, entry.signature, inputs)}};
+  ASSIGN_OR_RETURN(std::string bytes, BodyOf(settings, entry, inputs));
+  return std::vector<Body>{{"Predict", std::move(bytes)}};
 }
 
 absl::StatusOr<Kind> MakeKind(const Address& address, const MixSettings& settings,
@@ -145,15 +173,11 @@ absl::StatusOr<Kind> MakeKind(const Address& address, const MixSettings& setting
   }
   const HeaderList headers = HeadersOf(settings, entry);
   for (const Body& body : *bodies) {
-    std::string path = entry.path;
-    if (path.empty()) {
-      path = settings.rest ? base::Cat("/v1/models/", entry.model, ":", entry.method)
-                           : base::Cat(kService, body.method);
-    }
-    kind.variants.push_back(
-        settings.rest
-            ? MakeRestRequest(address.name, "POST", path, body.bytes, headers, settings.one_shot)
-            : MakeGrpcRequest(address.name, path, body.bytes, headers, kind.deadline));
+    const std::string path = entry.path.empty() ? PathOf(settings, entry, body.method) : entry.path;
+    kind.variants.push_back(settings.rest ? MakeRestRequest(address.name, "POST", path, body.bytes,
+                                                            headers, settings.one_shot)
+                                          : MakeGrpcRequest(address.name, path, body.bytes, headers,
+                                                            kind.deadline, address.tls != nullptr));
   }
   return kind;
 }

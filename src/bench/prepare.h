@@ -20,6 +20,7 @@ namespace tensord::bench {
 struct MixSettings {
   std::vector<MixEntry> entries = {};
   bool rest = false;
+  bool oip = false;  // The Open Inference Protocol.
   bool one_shot = false;
   int64_t rows = 1;  // Of made-up inputs.
   // For the entries that say nothing else.

@@ -10,6 +10,7 @@
 #include "base/protobuf_wire.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "wire/oip/datatype.h"
 
 namespace tensord::bench {
 namespace {
@@ -98,6 +99,20 @@ std::string TensorProto(const MadeInput& input) {
   return proto;
 }
 
+absl::StatusOr<std::string> OipTypeOf(const MadeInput& input) {
+  const std::string_view name = wire::OipName(input.dtype);
+  if (!name.empty()) return std::string(name);
+  return absl::InvalidArgumentError(
+      base::Cat("input '", input.name, "' is of type ", tensor::DTypeName(input.dtype),
+                ", which the Open Inference Protocol has no name for"));
+}
+
+std::string RawContent(const MadeInput& input) {
+  // Each empty string is its length.
+  if (input.dtype == DType::kString) return Repeat(uint32_t{0}, input.shape.elements());
+  return Content(input);
+}
+
 }  // namespace
 
 absl::StatusOr<MadeInput> ParseInput(std::string_view text) {
@@ -140,6 +155,55 @@ std::string MakePredictJson(std::string_view signature, const std::vector<MadeIn
   return json + "}}";
 }
 
+absl::StatusOr<std::string> MakeOipRequest(std::string_view model, std::string_view signature,
+                                           const std::vector<MadeInput>& inputs) {
+  std::string request;
+  AppendBytesField(1, model, &request);
+  if (!signature.empty()) {
+    std::string value;
+    AppendBytesField(3, signature, &value);
+    std::string entry;
+    AppendBytesField(1, "signature_name", &entry);
+    AppendBytesField(2, value, &entry);
+    AppendBytesField(4, entry, &request);
+  }
+  for (const MadeInput& input : inputs) {
+    ASSIGN_OR_RETURN(const std::string type, OipTypeOf(input));
+    std::string tensor;
+    AppendBytesField(1, input.name, &tensor);
+    AppendBytesField(2, type, &tensor);
+    for (const int64_t dim : input.shape.dims()) {
+      AppendVarintField(3, static_cast<uint64_t>(dim), &tensor);
+    }
+    AppendBytesField(5, tensor, &request);
+  }
+  for (const MadeInput& input : inputs) AppendBytesField(7, RawContent(input), &request);
+  return request;
+}
+
+absl::StatusOr<std::string> MakeOipJson(std::string_view signature,
+                                        const std::vector<MadeInput>& inputs) {
+  std::string json = "{";
+  if (!signature.empty()) {
+    json += base::Cat("\"parameters\":{\"signature_name\":\"", signature, "\"},");
+  }
+  json += "\"inputs\":[";
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    ASSIGN_OR_RETURN(const std::string type, OipTypeOf(inputs[i]));
+    json += base::Cat(i > 0 ? "," : "", "{\"name\":\"", inputs[i].name, "\",\"datatype\":\"", type,
+                      "\",\"shape\":[");
+    for (int axis = 0; axis < inputs[i].shape.rank(); ++axis) {
+      json += base::Cat(axis > 0 ? "," : "", inputs[i].shape.dim(axis));
+    }
+    json += "],\"data\":";
+    const bool scalar = inputs[i].shape.rank() == 0;
+    if (scalar) json += "[";
+    AppendJson(inputs[i], 0, &json);
+    json += scalar ? "]}" : "}";
+  }
+  return json + "]}";
+}
+
 absl::StatusOr<std::vector<MadeInput>> MakeInputs(const tensor::Signature& signature,
                                                   int64_t rows) {
   std::vector<MadeInput> inputs;
@@ -163,9 +227,9 @@ absl::StatusOr<std::vector<MadeInput>> MakeInputs(const tensor::Signature& signa
 }
 
 Request MakeGrpcRequest(std::string_view authority, std::string_view path, std::string_view message,
-                        const HeaderList& headers, absl::Duration deadline) {
+                        const HeaderList& headers, absl::Duration deadline, bool tls) {
   Request request{.fields = {{":method", "POST"},
-                             {":scheme", "http"},
+                             {":scheme", tls ? "https" : "http"},
                              {":path", std::string(path)},
                              {":authority", std::string(authority)},
                              {"te", "trailers"},

@@ -32,6 +32,13 @@ std::string MakePredictRequest(std::string_view model, std::string_view signatur
 // The columnar JSON form of the same.
 std::string MakePredictJson(std::string_view signature, const std::vector<MadeInput>& inputs);
 
+// The same as inference.ModelInferRequest with raw contents, and as its JSON form. INVALID_ARGUMENT
+// for a type that the protocol has no name for.
+absl::StatusOr<std::string> MakeOipRequest(std::string_view model, std::string_view signature,
+                                           const std::vector<MadeInput>& inputs);
+absl::StatusOr<std::string> MakeOipJson(std::string_view signature,
+                                        const std::vector<MadeInput>& inputs);
+
 // Inputs that fit what the server says of a signature: open dims are `rows` for the first of an
 // input and 1 elsewhere. Inputs with a default are left out. INVALID_ARGUMENT for a signature that
 // cannot be fed: sparse inputs.
@@ -39,7 +46,7 @@ absl::StatusOr<std::vector<MadeInput>> MakeInputs(const tensor::Signature& signa
 
 // A unary call. `deadline`: what the server is told of it.
 Request MakeGrpcRequest(std::string_view authority, std::string_view path, std::string_view message,
-                        const HeaderList& headers, absl::Duration deadline);
+                        const HeaderList& headers, absl::Duration deadline, bool tls = false);
 Request MakeRestRequest(std::string_view authority, std::string_view method, std::string_view path,
                         std::string_view body, const HeaderList& headers, bool one_shot);
 

@@ -58,6 +58,7 @@ void Socket::Connect() {
 
 void Socket::Close() {
   watch_.Reset();
+  secure_.reset();
   fd_.Reset();
   connected_ = false;
   out_.clear();
@@ -66,7 +67,7 @@ void Socket::Close() {
 }
 
 void Socket::OnReady(uint32_t events) {
-  if (!connected_) return FinishConnecting();
+  if (!connected_) return secure_ == nullptr ? FinishConnecting() : Shake();
   if ((events & EPOLLOUT) != 0) Flush();
   if ((events & (EPOLLIN | EPOLLERR | EPOLLHUP)) != 0) ReadAll();
 }
@@ -76,12 +77,40 @@ void Socket::FinishConnecting() {
   socklen_t size = sizeof(error);
   getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
   if (error != 0) return Fail(std::strerror(error));
+  if (address_.tls == nullptr) return Up();
+  secure_ = std::make_unique<SecureStream>(*address_.tls, fd_.get());
+  Shake();
+}
+
+// Goes on with the handshake.
+void Socket::Shake() {
+  const SecureStream::Result result = secure_->Handshake();
+  if (result == SecureStream::Result::kEnded) return Fail(secure_->why());
+  const bool writes = result != SecureStream::Result::kWantRead;
+  watch_.SetEvents(writes ? EPOLLIN | EPOLLOUT : EPOLLIN);
+  if (result == SecureStream::Result::kDone) Up();
+}
+
+// REQUIRES: EPOLLOUT is watched.
+void Socket::Up() {
   connected_ = true;
   owner_.OnConnected();
   Flush();
 }
 
+// Until nothing is left: what OpenSSL holds already wakes nobody.
+void Socket::ReadAllSecure() {
+  while (connected_) {
+    size_t size = 0;
+    const auto result = secure_->Read(read_buffer_.data(), read_buffer_.size(), &size);
+    if (result == SecureStream::Result::kEnded) return Fail(secure_->why());
+    if (result != SecureStream::Result::kDone) return;
+    owner_.OnBytes({read_buffer_.data(), size});
+  }
+}
+
 void Socket::ReadAll() {
+  if (secure_ != nullptr) return ReadAllSecure();
   for (int i = 0; i < kReadsAtOnce && connected_; ++i) {
     const ssize_t size = recv(fd_.get(), read_buffer_.data(), read_buffer_.size(), 0);
     if (size > 0) {
@@ -99,6 +128,13 @@ void Socket::ReadAll() {
 // it closed may be waiting there.
 bool Socket::Write(std::string_view bytes, size_t* written) {
   while (*written < bytes.size()) {
+    if (secure_ != nullptr) {
+      size_t size = 0;
+      const auto result = secure_->Write(bytes.substr(*written), &size);
+      if (result != SecureStream::Result::kDone) return result == SecureStream::Result::kEnded;
+      *written += size;
+      continue;
+    }
     const ssize_t size =
         send(fd_.get(), bytes.data() + *written, bytes.size() - *written, MSG_NOSIGNAL);
     if (size < 0 && errno == EINTR) continue;

@@ -6,11 +6,13 @@
 #include <sys/socket.h>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
+#include "bench/secure.h"
 #include "loop/event_loop.h"
 
 namespace tensord::bench {
@@ -20,6 +22,7 @@ struct Address {
   std::string name;  // "localhost:8500", as the user wrote it.
   sockaddr_storage bytes = {};
   socklen_t size = 0;
+  std::shared_ptr<const TlsClient> tls = {};  // Null: in plain. Shared by the threads of a load.
 };
 // A host's name or its IPv4 or IPv6 address. NOT_FOUND names the host.
 absl::StatusOr<Address> Resolve(const std::string& host, int port);
@@ -59,7 +62,10 @@ class Socket {
  private:
   void OnReady(uint32_t events);
   void FinishConnecting();
+  void Shake();
+  void Up();
   void ReadAll();
+  void ReadAllSecure();
   void Fail(std::string_view why);
   bool Write(std::string_view bytes, size_t* written);
 
@@ -69,6 +75,7 @@ class Socket {
   Owner& owner_;
 
   base::UniqueFd fd_;
+  std::unique_ptr<SecureStream> secure_;  // Null while there is no connection, or in plain.
   bool connected_ = false;
   std::string out_;
   size_t out_written_ = 0;

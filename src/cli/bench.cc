@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The tensord authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "bench/ask.h"
 #include "bench/prepare.h"
 #include "bench/report.h"
+#include "bench/secure.h"
 #include "bench/series.h"
 #include "cli/bench_options.h"
 #include "cli/commands.h"
@@ -114,6 +116,7 @@ absl::StatusOr<std::vector<bench::MixEntry>> MixEntries(const BenchOptions& opti
 
 absl::StatusOr<bench::MixSettings> SettingsOf(const BenchOptions& options) {
   bench::MixSettings settings{.rest = options.rest,
+                              .oip = options.oip,
                               .one_shot = options.one_shot,
                               .rows = options.rows,
                               .criticality = options.criticality};
@@ -219,10 +222,19 @@ std::string Joined(const Arguments& arguments) {
   return text;
 }
 
+absl::StatusOr<bench::Address> AddressOf(const BenchOptions& options) {
+  ASSIGN_OR_RETURN(bench::Address address,
+                   bench::Resolve(options.host, static_cast<int>(options.port)));
+  if (!options.tls && options.ca.empty()) return address;
+  signal(SIGPIPE, SIG_IGN);  // OpenSSL writes with a call that a closed connection could end.
+  ASSIGN_OR_RETURN(address.tls, bench::TlsClient::Create(options.host, options.ca,
+                                                         options.rest ? "http/1.1" : "h2"));
+  return address;
+}
+
 absl::Status RunBench(const BenchOptions& options, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const bench::MixSettings settings, SettingsOf(options));
-  ASSIGN_OR_RETURN(const bench::Address address,
-                   bench::Resolve(options.host, static_cast<int>(options.port)));
+  ASSIGN_OR_RETURN(const bench::Address address, AddressOf(options));
   ASSIGN_OR_RETURN(const bench::Mix mix, bench::MakeMix(address, settings));
   ASSIGN_OR_RETURN(const bench::SeriesPlan plan, PlanOf(options, address, mix));
   uint64_t tried = 0;

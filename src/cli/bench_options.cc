@@ -36,6 +36,10 @@ constexpr Option kOptions[] = {
     {"host", &B::host, "Name or address of the server", "name"},
     {"port", &B::port, "Its gRPC port, or with --rest its REST port", "n", "", 1, 65'535},
     {"rest", &B::rest, "REST (HTTP/1.1 and JSON) instead of gRPC"},
+    {"oip", &B::oip, "The Open Inference Protocol (KServe v2, Triton) instead of TensorFlow's API"},
+    {"tls", &B::tls, "Over TLS; the server's certificate must be for --host"},
+    {"ca", &B::ca, "Trust the authorities in this PEM file instead of the system's; turns --tls on",
+     "file"},
 
     {"", &B::rest, "What is sent. With nothing given, inputs are made from the model's metadata"},
     {"model", &B::model, "Model to call; a list shares the load out (see --zipf) [default]",
@@ -244,8 +248,10 @@ absl::StatusOr<BenchOptions> ParseBenchOptions(const std::vector<std::string>& a
 
 std::string BenchHelp() {
   std::string text =
-      "Usage: tensord bench [options]\n\nPuts a TensorFlow Serving server under load and tells its "
-      "latencies.\nOptions are --name=value or --name value; [default] in brackets.\n"
+      "Usage: tensord bench [options]\n\nPuts a server of TensorFlow Serving's API or the Open "
+      "Inference "
+      "Protocol under load and tells its\nlatencies.\nOptions are --name=value or --name value; "
+      "[default] in brackets.\n"
       "  --help\n      Print this and exit.\n";
   for (const Option& option : kOptions) {
     if (option.name.empty()) {

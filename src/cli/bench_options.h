@@ -18,6 +18,9 @@ struct BenchOptions {
   std::string host = "127.0.0.1";
   int64_t port = 8500;
   bool rest = false;
+  bool oip = false;
+  bool tls = false;
+  std::string ca;
 
   // What is sent.
   std::vector<std::string> model = {};

@@ -14,8 +14,9 @@ import zlib
 import numpy as np
 import pytest
 from clients import GrpcClient, RestClient
-from local_server import BIN, free_port
+from local_server import BIN, eventually, free_port
 from test_metrics import MONITORING, scrape
+from test_tls import Authority
 from test_worker_death import settings_for
 
 ALL = ("half", "two_in", "strings")
@@ -98,6 +99,54 @@ def test_inputs_are_made_from_what_the_server_says_of_a_model(bench):
             run = bench("--model", model, "--rows", 2, "--requests", 5, rest=rest)
             assert run.code == 0, (model, run.err)
             assert run.report["answered"] == 5
+
+
+@pytest.mark.parametrize("rest", [False, True])
+def test_the_open_inference_protocol_is_driven_as_well(bench, server, rest):
+    for model in ALL:
+        run = bench("--oip", "--model", model, "--rows", 2, "--requests", 5, rest=rest)
+        assert run.code == 0, (model, run.err)
+        assert run.report["answered"] == 5
+    named = ["--signature", "serving_default", "--input", "x:float:2"]
+    assert bench("--oip", "--model", "half", "--requests", 5, *named, rest=rest).code == 0
+    run = bench("--oip", "--model", "nobody", rest=rest)
+    assert (run.code, "nobody" in run.err) == (1, True)
+    run = bench("--oip", "--model", "half", "--signature", "other", rest=rest)
+    assert (run.code, "give --input" in run.err) == (1, True)
+
+
+@pytest.fixture(scope="module")
+def behind_tls(module_servers, models, tmp_path_factory):
+    """A server, the authority that signed its certificate, and another."""
+    folder = tmp_path_factory.mktemp("tls")
+    authority, other = Authority(folder / "ca"), Authority(folder / "other")
+    pair = authority.sign(folder / "server", "server")
+    flags = {"tls_certificate_file": pair.certificate, "tls_key_file": pair.key}
+    server = module_servers.create(models={"half": models / "half"}, **flags).start()
+    eventually(lambda: "LOADING -> AVAILABLE" in server.log(), "it loads")
+    eventually(lambda: "listening: gRPC" in server.log(), "its ports are open")
+    return server, authority, other
+
+
+@pytest.mark.parametrize("rest", [False, True])
+def test_a_server_behind_tls_is_driven_if_its_certificate_is_right(
+    behind_tls, bench, tmp_path, rest
+):
+    server, authority, other = behind_tls
+    port = server.rest_port if rest else server.grpc_port
+    ask = ["--model", "half", "--requests", 300, "--in_flight", 4, "--rows", 5000]
+    run = bench("--ca", authority.certificate, "--oip", *ask, rest=rest, port=port)
+    assert (run.code, run.report["answered"]) == (0, 300), run.err
+    run = bench("--ca", authority.certificate, *ask, rest=rest, port=port)
+    assert run.code == 0, run.err
+    assert (run.report["answered"], run.report["failed"]) == (300, 0)
+    for host in ("localhost", "127.0.0.1"):
+        wrong = bench("--ca", other.certificate, "--host", host, *ask, rest=rest, port=port)
+        assert (wrong.code, "certificate is not accepted" in wrong.err) == (1, True), wrong.err
+    plain = bench(*ask, rest=rest, port=port)
+    assert plain.code == 1, plain.err
+    none = bench("--ca", tmp_path / "nothing.pem", *ask, rest=rest, port=port)
+    assert (none.code, "nothing.pem" in none.err) == (1, True), none.err
 
 
 def test_failures_are_counted_by_code_with_the_servers_words(bench):
