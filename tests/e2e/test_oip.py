@@ -240,7 +240,7 @@ def test_errors_name_what_is_wrong_over_http(http, rest):
     answer = rest.post("/v2/models/half/infer", b"{")
     assert (answer.status_code, list(answer.json())) == (400, ["error"])
     assert rest.get("/v2/models/half/infer").status_code == 405
-    assert rest.get("/v2/models/half/stats").status_code == 404
+    assert rest.get("/v2/models/half/trace/setting").status_code == 404
 
 
 def test_errors_name_what_is_wrong_over_grpc(over_grpc):

@@ -25,8 +25,12 @@ wire::OipDuration DurationOf(const obs::Totals& totals) {
 
 wire::OipStatistics StatisticsOf(const Servable& servable) {
   const obs::InferenceTotals totals = servable.version_metrics->Total();
-  const auto stage = [&totals](obs::Stage which) {
-    return DurationOf(totals.stages[static_cast<size_t>(which)]);
+  // The stages also have the calls that ask for metadata; those run nothing and take no time there.
+  const uint64_t calls = totals.succeeded.count + totals.failed.count;
+  const auto stage = [&totals, calls](obs::Stage which) {
+    wire::OipDuration duration = DurationOf(totals.stages[static_cast<size_t>(which)]);
+    duration.count = calls;
+    return duration;
   };
   return {.name = servable.model,
           .version = servable.version,
