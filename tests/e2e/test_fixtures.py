@@ -10,6 +10,7 @@ import json
 import os
 from pathlib import Path
 
+import grpc
 import numpy as np
 import pytest
 from clients import GrpcClient, RestClient, error_of
@@ -143,6 +144,10 @@ def test_a_session_bundle_fails_alone_and_says_what_it_is(servers):
     eventually(lambda: client.states("half") == {123: "AVAILABLE"}, "half is up")
     x = np.array([[1.0]], np.float32)
     assert client.predict("half", {"x": x})["y"].tolist() == [[2.5]]
+    eventually(lambda: set(client.states("bad").values()) == {"END"}, "the other has failed")
+    (status,) = client.status("bad")
+    assert status.status.error_code == grpc.StatusCode.UNIMPLEMENTED.value[0]
+    assert "SessionBundle" in status.status.error_message
     assert error_of(lambda: client.predict("bad", {"x": x}))
     client.close()
 

@@ -65,6 +65,18 @@ def test_a_missing_op_is_named_with_what_to_do(servers, models, grpc_client):
     assert client.predict("half", {"x": X})["y"].tolist() == [3.0]
 
 
+def test_the_format_before_saved_model_is_named(servers, models, tmp_path, grpc_client):
+    (tmp_path / "old/1").mkdir(parents=True)
+    (tmp_path / "old/1/export.meta").write_bytes(b"x")
+    server = servers.start(ready=False, models={"old": tmp_path / "old", "half": models / "half"})
+    client = grpc_client(server)
+    eventually(lambda: client.states("old") == {1: "END"}, "it has failed")
+    (status,) = client.status("old")
+    assert status.status.error_code == CODE.UNIMPLEMENTED.value[0]
+    assert "export.meta" in status.status.error_message
+    assert server.log().count("model old, version 1: loading") == 1, "another try would not help"
+
+
 def test_an_op_library_that_is_none_is_named(servers, models, tmp_path, grpc_client):
     broken = tmp_path / "libbroken.so"
     broken.write_text("no library")

@@ -3,6 +3,8 @@
 
 #include "engine/tensorflow/load.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -41,6 +43,21 @@ absl::Status LoadOpLibraries(const TensorFlowApi& api, const std::vector<std::st
     api.TF_DeleteLibraryHandle(handle);
   }
   return absl::OkStatus();
+}
+
+// The format before SavedModel has the code that the original gives it; TensorFlow's own error would
+// speak of a missing file.
+absl::Status CheckFormat(const std::string& directory) {
+  const auto has = [&directory](const char* name) {
+    return access(base::Cat(directory, "/", name).c_str(), F_OK) == 0;
+  };
+  if (has("saved_model.pb") || has("saved_model.pbtxt") || !has("export.meta")) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError(
+      base::Cat("loading ", directory,
+                ": it holds a SessionBundle (export.meta), the format before SavedModel, which is "
+                "read no more; export the model again with tf.saved_model.save"));
 }
 
 // The entries of MetaGraphDef.signature_def as a tensorflow.serving.SignatureDefMap, sorted by key
@@ -103,6 +120,7 @@ absl::StatusOr<std::string> OpenSession(const TensorFlowApi& api, const LoadOpti
 
 absl::StatusOr<std::unique_ptr<Model>> TensorFlowEngine::Load(const LoadOptions& options) {
   const TensorFlowApi& api = runtime_->api();
+  RETURN_IF_ERROR(CheckFormat(options.directory));
   RETURN_IF_ERROR(LoadOpLibraries(api, options.op_libraries));
   SessionHandle session(&api);
   ModelParts parts;
