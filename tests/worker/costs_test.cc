@@ -40,7 +40,8 @@ TEST_F(CostsTest, AWorkerStartsQuickly) {
   std::sort(starts.begin(), starts.end());
   GTEST_LOG_(INFO) << "fork request to hello: min " << starts.front() << ", median " << starts[10]
                    << ", max " << starts.back();
-  EXPECT_LT(starts[10], absl::Milliseconds(100));
+  EXPECT_LT(starts.front(), absl::Milliseconds(20)) << "what it costs where nothing else runs";
+  EXPECT_LT(starts[10], absl::Milliseconds(100)) << "on a machine that is busy";
 }
 
 TEST_F(CostsTest, AWorkerAddsLittleMemoryToItsModel) {
@@ -57,7 +58,7 @@ TEST_F(CostsTest, AWorkerAddsLittleMemoryToItsModel) {
                    << " KiB; load " << worker->info().load_microseconds << " us, warm-up "
                    << worker->info().warm_up_microseconds << " us";
   EXPECT_GT(worker->info().private_bytes, 1u << 20);
-  EXPECT_LT(worker->info().private_bytes, 40u << 20);
+  EXPECT_LT(worker->info().private_bytes, 20u << 20);
   const auto big = Load("big_64/1");
   ASSERT_NE(big, nullptr);
   GTEST_LOG_(INFO) << "worker with 64 MB of variables: private " << big->info().private_bytes / 1024
