@@ -253,6 +253,13 @@ class LocalServer:
         found = [p for p in self.tree() if p.pid != self.pid and p.program == "tensord"]
         return found[0] if found else None
 
+    def kill_front(self):
+        """Kills it, and waits for the next one."""
+        front = self.front()
+        os.kill(front.pid, signal.SIGKILL)
+        eventually(lambda: not front.alive, "the front is gone")
+        eventually(lambda: self.front() not in (None, front), "there is another")
+
     def zygotes(self):
         return [p for p in self._of_worker_program() if "memfd:" not in p.maps()]
 

@@ -20,6 +20,9 @@ enum class ControlKind : uint32_t {
   kFrontReady = 3,   // The front accepts connections. The supervisor tells the user and systemd.
   kKillZygote = 4,   // pid: SIGKILL, if it is a zygote. It does not answer; another is asked for.
   kPong = 5,         // Answers kPing.
+  kKeep = 6,         // Rides along: sealed memory for the next front, in place of what was kept;
+                     // none: nothing is to be kept.
+  kReloaded = 7,     // What one kReload asked for is done, or was found impossible.
   // Supervisor to front.
   kZygoteStarted = 16,   // runtime, pid; rides along: the front's end of the zygote's socket.
   kProcessEnded = 17,    // pid, wait_status as waitpid gave it. Workers and zygotes.
@@ -39,6 +42,9 @@ enum class OneDnn : uint32_t { kAuto = 0, kOn = 1, kOff = 2 };
 
 // What a zygote has mapped, and so what its workers run models with.
 enum class EngineKind : uint32_t { kTensorFlow = 0, kLiteRt = 1 };
+
+// What a front may leave for the next one (kKeep): four configuration files of the largest size.
+inline constexpr uint64_t kKeptBytesMax = 64 << 20;
 
 // One struct for all kinds: what a kind does not name is zero.
 struct ControlRecord {

@@ -15,14 +15,7 @@
 #include "base/limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
-
-// Newer than Debian 12's headers; the kernel's own numbers (include/uapi/linux).
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
-#ifndef F_SEAL_EXEC
-#define F_SEAL_EXEC 0x0020
-#endif
+#include "channel/memory_file.h"
 
 namespace tensord::channel {
 namespace {
@@ -30,63 +23,11 @@ namespace {
 constexpr int kRequestSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
 constexpr int kResponseSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
-absl::Status KernelError(const char* what) {
-  const std::string text = base::Cat("shared memory: ", what, ": ", std::strerror(errno));
-  switch (errno) {
-    case ENOSPC:
-    case ENOMEM:
-    case EMFILE:
-    case ENFILE:
-      return absl::ResourceExhaustedError(text);
-    default:
-      return absl::FailedPreconditionError(text);
-  }
-}
-
-struct Memory {
-  base::UniqueFd fd;
-  int seals = 0;  // That it was born with.
-};
-
-// A memfd of that size whose pages exist already: a full machine says so here, not by SIGBUS later.
-absl::StatusOr<Memory> MakeMemory(const char* name, uint64_t bytes) {
-  Memory memory;
-  memory.fd.Reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
-  memory.seals = F_SEAL_EXEC;
-  if (!memory.fd.valid() && errno == EINVAL) {  // Before Linux 6.3 there is no such flag.
-    memory.fd.Reset(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    memory.seals = 0;
-  }
-  if (!memory.fd.valid()) return KernelError("memfd_create");
-  const auto size = static_cast<off_t>(bytes);
-  if (ftruncate(memory.fd.get(), size) != 0) return KernelError("ftruncate");
-  int rc = 0;
-  do {
-    rc = fallocate(memory.fd.get(), 0, 0, size);
-  } while (rc != 0 && errno == EINTR);
-  if (rc != 0) return KernelError("fallocate");
-  return memory;
-}
-
 absl::StatusOr<Mapping> Map(int fd, uint64_t bytes, int protection) {
   // Populated: a page fault costs more than the copy that it interrupts.
   void* data = mmap(nullptr, bytes, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
-  if (data == MAP_FAILED) return KernelError("mmap");
+  if (data == MAP_FAILED) return MemoryError("mmap");
   return Mapping(data, bytes);
-}
-
-// Adds `seals`, then the seal that ends sealing, and looks whether all are there: a failed add sets
-// none of them.
-absl::Status Seal(const Memory& memory, int seals) {
-  const int fd = memory.fd.get();
-  if (fcntl(fd, F_ADD_SEALS, seals) != 0) return KernelError("cannot seal");
-  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL) != 0) return KernelError("cannot finish sealing");
-  const int expected = seals | F_SEAL_SEAL | memory.seals;
-  const int found = fcntl(fd, F_GET_SEALS);
-  if (found == expected) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      base::Cat("shared memory: the kernel set seals ", found, " where ", expected,
-                " were asked for; a segment without its seals is not handed to a worker"));
 }
 
 absl::Status CheckSize(uint64_t bytes) {
@@ -108,7 +49,7 @@ Mapping::~Mapping() {
 
 absl::StatusOr<RequestSegment> RequestSegment::Create(uint64_t bytes) {
   RETURN_IF_ERROR(CheckSize(bytes));
-  ASSIGN_OR_RETURN(Memory memory, MakeMemory("tensord-request", bytes));
+  ASSIGN_OR_RETURN(MemoryFile memory, MakeMemoryFile("tensord-request", bytes));
   // Mapped for writing before the seal, which then forbids every other writable mapping.
   ASSIGN_OR_RETURN(Mapping mapping, Map(memory.fd.get(), bytes, PROT_READ | PROT_WRITE));
   RETURN_IF_ERROR(Seal(memory, kRequestSeals));
@@ -122,7 +63,7 @@ std::span<std::byte> RequestSegment::Bytes(uint64_t offset, uint64_t bytes) cons
 
 absl::StatusOr<ResponseSegment> ResponseSegment::Create(uint64_t bytes) {
   RETURN_IF_ERROR(CheckSize(bytes));
-  ASSIGN_OR_RETURN(Memory memory, MakeMemory("tensord-response", bytes));
+  ASSIGN_OR_RETURN(MemoryFile memory, MakeMemoryFile("tensord-response", bytes));
   ASSIGN_OR_RETURN(Mapping mapping, Map(memory.fd.get(), bytes, PROT_READ));
   RETURN_IF_ERROR(Seal(memory, kResponseSeals));
   return ResponseSegment(std::move(memory.fd), std::move(mapping));
@@ -149,7 +90,7 @@ absl::StatusOr<MappedSegment> MappedSegment::Map(int fd, Access access) {
   // Not by fstat, which the C library makes of a call that takes a path: a worker that is sealed
   // has none of those. Nobody reads or writes through the descriptor.
   const off_t end = lseek(fd, 0, SEEK_END);
-  if (end < 0) return KernelError("lseek");
+  if (end < 0) return MemoryError("lseek");
   const auto bytes = static_cast<uint64_t>(end);
   RETURN_IF_ERROR(CheckSize(bytes));
   const int protection = access == Access::kRead ? PROT_READ : PROT_READ | PROT_WRITE;

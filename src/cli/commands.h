@@ -18,7 +18,7 @@ int Serve(const Arguments& arguments);
 // and exit codes (255 when it cannot start). `program` is argv[0].
 int ServeAsOriginal(const std::string& program, const Arguments& arguments);
 
-// `tensord front`, which only the supervisor starts: the socket list, then options.
+// `tensord front`, which only the supervisor starts: options, then the socket list.
 int Front(const Arguments& arguments);
 
 // `tensord check`: 0 if a server of this command line would start and serve, 1 if not.

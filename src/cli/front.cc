@@ -15,14 +15,14 @@ namespace tensord::cli {
 
 int Front(const Arguments& arguments) {
   const auto sockets =
-      supervisor::DecodeFrontSockets(arguments.empty() ? std::string() : arguments.front());
+      supervisor::DecodeFrontSockets(arguments.empty() ? std::string() : arguments.back());
   if (!sockets.ok()) {
     std::fprintf(stderr, "tensord front is started by tensord serve only: %s\n",
                  std::string(base::Message(sockets.status())).c_str());
     return 2;
   }
   const config::CommandLine line =
-      config::ParseServeStyle("tensord front", {arguments.begin() + 1, arguments.end()});
+      config::ParseServeStyle("tensord front", {arguments.begin(), arguments.end() - 1});
   if (line.exit_code.has_value()) {
     std::fprintf(stderr, "%s%s", line.out.c_str(), line.err.c_str());
     return *line.exit_code;

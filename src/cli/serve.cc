@@ -73,8 +73,8 @@ supervisor::Setup MakeSetup(Style style, const ServerOptions& options,
   });
 
   setup.front.path = "/proc/self/exe";
-  setup.front.arguments = {"tensord", "front",
-                           supervisor::EncodeFrontSockets(listeners.ForFront())};
+  setup.sockets = listeners.ForFront();
+  setup.front.arguments = {"tensord", "front"};
   for (std::string& argument : config::ToArguments(options)) {
     setup.front.arguments.push_back(std::move(argument));
   }

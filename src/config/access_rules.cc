@@ -10,6 +10,7 @@
 #include "base/ascii.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "config/text_files.h"
 #include "config/text_proto.h"
 #include "tensord/access_rules.pb.h"
 
@@ -124,10 +125,16 @@ absl::StatusOr<AccessRules> ToRules(const tensord::AccessRules& file) {
 }  // namespace
 
 absl::StatusOr<std::optional<AccessRules>> LoadAccessRules(const ServerOptions& options) {
+  FileTexts texts;
+  return LoadAccessRules(options, &texts);
+}
+
+absl::StatusOr<std::optional<AccessRules>> LoadAccessRules(const ServerOptions& options,
+                                                           FileTexts* texts) {
   const std::string& path = options.access_rules_file;
   if (path.empty()) return std::nullopt;
   tensord::AccessRules file;
-  RETURN_IF_ERROR(ReadTextProto("access_rules_file", path, &file));
+  RETURN_IF_ERROR(ReadTextProto("access_rules_file", path, texts, &file));
   absl::StatusOr<AccessRules> rules = ToRules(file);
   if (!rules.ok()) return base::WithContext(rules.status(), base::Cat(path, ": "));
   return *std::move(rules);

@@ -122,10 +122,10 @@ absl::StatusOr<std::vector<ModelEntry>> ToModelEntries(const tfs::ModelServerCon
 
 absl::StatusOr<std::vector<ModelEntry>> LoadModels(const ServerOptions& options,
                                                    const Platforms& platforms, Warnings* warnings,
-                                                   Unset unset) {
+                                                   Unset unset, FileTexts* texts) {
   tfs::ModelServerConfig config;
   if (!options.model_config_file.empty()) {
-    RETURN_IF_ERROR(ReadTextProto("model_config_file", options.model_config_file, &config));
+    RETURN_IF_ERROR(ReadTextProto("model_config_file", options.model_config_file, texts, &config));
     if (config.config_case() == tfs::ModelServerConfig::CONFIG_NOT_SET) {
       std::string text = base::Cat(options.model_config_file,
                                    ": it is empty, so it names no model; to serve none on purpose, "

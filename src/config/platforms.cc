@@ -46,7 +46,8 @@ absl::StatusOr<std::string> Serialize(std::string_view where,
 // -----------------------------------------------------------------------------------
 
 absl::StatusOr<std::optional<BatchingParameters>> BatchingOfFlags(const ServerOptions& options,
-                                                                  Warnings* warnings) {
+                                                                  Warnings* warnings,
+                                                                  FileTexts* texts) {
   const std::string& path = options.batching_parameters_file;
   if (!options.enable_batching) {
     if (path.empty()) return std::optional<BatchingParameters>();
@@ -55,16 +56,16 @@ absl::StatusOr<std::optional<BatchingParameters>> BatchingOfFlags(const ServerOp
         "server_options.enable_batching to true.");
   }
   if (path.empty()) return std::optional(BatchingParameters());
-  ASSIGN_OR_RETURN(const std::string text, ReadFile("batching_parameters_file", path));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile("batching_parameters_file", path, texts));
   ASSIGN_OR_RETURN(BatchingParameters parameters, ParseBatchingParameters(text, path, warnings));
   return std::optional(std::move(parameters));
 }
 
-absl::StatusOr<std::string> SessionOfFlags(const ServerOptions& options) {
+absl::StatusOr<std::string> SessionOfFlags(const ServerOptions& options, FileTexts* texts) {
   tensorflow::ConfigProto config;
   const std::string& path = options.tensorflow_session_config_file;
   if (!path.empty()) {
-    RETURN_IF_ERROR(ReadTextProto("tensorflow_session_config_file", path, &config));
+    RETURN_IF_ERROR(ReadTextProto("tensorflow_session_config_file", path, texts, &config));
   }
   const int64_t both = options.tensorflow_session_parallelism;
   const int64_t intra = options.tensorflow_intra_op_parallelism;
@@ -86,10 +87,11 @@ absl::StatusOr<std::string> SessionOfFlags(const ServerOptions& options) {
   return Serialize(path, config);
 }
 
-absl::StatusOr<Platforms> PlatformsOfFlags(const ServerOptions& options, Warnings* warnings) {
+absl::StatusOr<Platforms> PlatformsOfFlags(const ServerOptions& options, Warnings* warnings,
+                                           FileTexts* texts) {
   PlatformSettings settings;
-  ASSIGN_OR_RETURN(settings.batching, BatchingOfFlags(options, warnings));
-  ASSIGN_OR_RETURN(settings.session_config, SessionOfFlags(options));
+  ASSIGN_OR_RETURN(settings.batching, BatchingOfFlags(options, warnings, texts));
+  ASSIGN_OR_RETURN(settings.session_config, SessionOfFlags(options, texts));
   if (!options.saved_model_tags.empty()) {
     settings.saved_model_tags = absl::StrSplit(options.saved_model_tags, ',');
   }
@@ -211,10 +213,11 @@ void WarnAboutIgnoredFlags(const ServerOptions& options, Warnings* warnings) {
   }
 }
 
-absl::StatusOr<Platforms> PlatformsOfFile(const ServerOptions& options, Warnings* warnings) {
+absl::StatusOr<Platforms> PlatformsOfFile(const ServerOptions& options, Warnings* warnings,
+                                          FileTexts* texts) {
   const std::string& path = options.platform_config_file;
   tfs::PlatformConfigMap file;
-  RETURN_IF_ERROR(ReadTextProto("platform_config_file", path, &file));
+  RETURN_IF_ERROR(ReadTextProto("platform_config_file", path, texts, &file));
   if (file.platform_configs().empty()) {
     return absl::InvalidArgumentError(
         base::Cat(path, ": there are no platform_configs, so no model could be loaded"));
@@ -231,9 +234,10 @@ absl::StatusOr<Platforms> PlatformsOfFile(const ServerOptions& options, Warnings
 
 }  // namespace
 
-absl::StatusOr<Platforms> LoadPlatforms(const ServerOptions& options, Warnings* warnings) {
-  return options.platform_config_file.empty() ? PlatformsOfFlags(options, warnings)
-                                              : PlatformsOfFile(options, warnings);
+absl::StatusOr<Platforms> LoadPlatforms(const ServerOptions& options, Warnings* warnings,
+                                        FileTexts* texts) {
+  return options.platform_config_file.empty() ? PlatformsOfFlags(options, warnings, texts)
+                                              : PlatformsOfFile(options, warnings, texts);
 }
 
 }  // namespace tensord::config

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "config/file_texts.h"
 #include "config/server_options.h"
 
 // How versions are loaded and run, by the platform that a model names: what the session, batching
@@ -61,7 +62,9 @@ struct PlatformSettings {
 
 using Platforms = std::map<std::string, PlatformSettings>;
 
-// In the original's order of checks and in its words.
-absl::StatusOr<Platforms> LoadPlatforms(const ServerOptions& options, Warnings* warnings);
+// In the original's order of checks and in its words. `texts`: see file_texts.h; null: the files
+// are read.
+absl::StatusOr<Platforms> LoadPlatforms(const ServerOptions& options, Warnings* warnings,
+                                        FileTexts* texts = nullptr);
 
 }  // namespace tensord::config

@@ -129,12 +129,12 @@ void WarnAboutRules(const AccessRules& rules, const ServerOptions& options, cons
 
 }  // namespace
 
-absl::StatusOr<Monitoring> LoadMonitoring(const ServerOptions& options) {
+absl::StatusOr<Monitoring> LoadMonitoring(const ServerOptions& options, FileTexts* texts) {
   Monitoring monitoring;
   const std::string& path = options.monitoring_config_file;
   if (path.empty()) return monitoring;
   tfs::MonitoringConfig file;
-  RETURN_IF_ERROR(ReadTextProto("monitoring_config_file", path, &file));
+  RETURN_IF_ERROR(ReadTextProto("monitoring_config_file", path, texts, &file));
   monitoring.prometheus = file.prometheus_config().enable();
   if (file.prometheus_config().path().empty()) return monitoring;
   monitoring.path = file.prometheus_config().path();
@@ -145,13 +145,13 @@ absl::StatusOr<Monitoring> LoadMonitoring(const ServerOptions& options) {
   return monitoring;
 }
 
-absl::StatusOr<std::map<std::string, ModelSettings>> LoadModelSettings(
-    const ServerOptions& options) {
+absl::StatusOr<std::map<std::string, ModelSettings>> LoadModelSettings(const ServerOptions& options,
+                                                                       FileTexts* texts) {
   std::map<std::string, ModelSettings> settings;
   const std::string& path = options.model_settings_file;
   if (path.empty()) return settings;
   tensord::ModelSettingsFile file;
-  RETURN_IF_ERROR(ReadTextProto("model_settings_file", path, &file));
+  RETURN_IF_ERROR(ReadTextProto("model_settings_file", path, texts, &file));
   for (const auto& [name, model] : file.model()) {
     if (absl::Status status = CheckSettings(model); !status.ok()) {
       return base::WithContext(status, base::Cat(path, ": model ", name, ": "));

@@ -12,6 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "config/access_rules.h"
+#include "config/file_texts.h"
 #include "config/platforms.h"
 #include "config/request_logging.h"
 #include "config/server_options.h"
@@ -22,8 +24,8 @@ class ModelServerConfig;
 
 // The text-format files behind options, as plain structs. Each loader says what is wrong by file,
 // line and column. Called by the supervisor before anything starts, and by the front; these block
-// on the disk, so never on a loop that serves. `warnings` are lines for the log, about what a file
-// says and we do not do; null where nobody reads them.
+// on the disk, so never on a loop that serves. `texts`: see file_texts.h; null: read. `warnings`
+// are lines for the log, about what a file says and we do not do; null where nobody reads them.
 namespace tensord::config {
 
 // ---- --model_config_file, or --model_name and --model_base_path ---------------------------------
@@ -58,7 +60,8 @@ enum class Unset : uint8_t {
 // In the order of the file; no name twice.
 absl::StatusOr<std::vector<ModelEntry>> LoadModels(const ServerOptions& options,
                                                    const Platforms& platforms, Warnings* warnings,
-                                                   Unset unset = Unset::kNoModels);
+                                                   Unset unset = Unset::kNoModels,
+                                                   FileTexts* texts = nullptr);
 // The same for a configuration that came over the network. An unset configuration is an empty list.
 // INVALID_ARGUMENT in the original's words.
 absl::StatusOr<std::vector<ModelEntry>> ToModelEntries(
@@ -74,7 +77,7 @@ struct Monitoring {
   bool operator==(const Monitoring&) const = default;
 };
 
-absl::StatusOr<Monitoring> LoadMonitoring(const ServerOptions& options);
+absl::StatusOr<Monitoring> LoadMonitoring(const ServerOptions& options, FileTexts* texts = nullptr);
 
 // ---- --model_settings_file ----------------------------------------------------------------------
 
@@ -106,8 +109,14 @@ struct ModelSettings {
 };
 
 // By model name; empty without a file.
-absl::StatusOr<std::map<std::string, ModelSettings>> LoadModelSettings(
-    const ServerOptions& options);
+absl::StatusOr<std::map<std::string, ModelSettings>> LoadModelSettings(const ServerOptions& options,
+                                                                       FileTexts* texts = nullptr);
+
+// ---- --access_rules_file ------------------------------------------------------------------------
+
+// As the one of access_rules.h.
+absl::StatusOr<std::optional<AccessRules>> LoadAccessRules(const ServerOptions& options,
+                                                           FileTexts* texts);
 
 // ---- All of them --------------------------------------------------------------------------------
 

@@ -69,6 +69,34 @@ TEST(LoadModels, MakesOneModelOfNameAndBasePath) {
             "Expected model default to have an absolute path or URI; got base_path()=m");
 }
 
+// What a front leaves for the next one.
+TEST(FileTexts, MakeAgainWhatTheFilesMadeThen) {
+  FileTexts texts;
+  ServerOptions options;
+  std::vector<ModelEntry> models;
+  std::map<std::string, ModelSettings> settings;
+  Monitoring monitoring;
+  {
+    const TextFile list(
+        R"(model_config_list { config { name: "a" base_path: "/a" model_platform: "tensorflow" } })");
+    const TextFile ours(R"(model { key: "a" value { executors: 2 } })");
+    const TextFile page("prometheus_config { enable: true }");
+    options = {.model_config_file = list.path(),
+               .model_settings_file = ours.path(),
+               .monitoring_config_file = page.path()};
+    models = LoadModels(options, kTensorFlow, nullptr, Unset::kError, &texts).value();
+    settings = LoadModelSettings(options, &texts).value();
+    monitoring = LoadMonitoring(options, &texts).value();
+  }
+  EXPECT_EQ(texts.size(), 3u);
+  EXPECT_FALSE(LoadModelSettings(options).ok()) << "the files are gone";
+  const FileTexts before = texts;
+  EXPECT_EQ(LoadModels(options, kTensorFlow, nullptr, Unset::kError, &texts).value(), models);
+  EXPECT_EQ(LoadModelSettings(options, &texts).value(), settings);
+  EXPECT_EQ(LoadMonitoring(options, &texts).value(), monitoring);
+  EXPECT_EQ(texts, before);
+}
+
 TEST(LoadModels, TakesAnEmptyFileForNoModels) {
   const auto models = Models("");
   ASSERT_TRUE(models.ok());

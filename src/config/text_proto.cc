@@ -49,7 +49,7 @@ class Errors final : public google::protobuf::io::ErrorCollector {
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadFile(std::string_view option, const std::string& path) {
+static absl::StatusOr<std::string> ReadFromDisk(std::string_view option, const std::string& path) {
   const auto error = [&](std::string_view words) {
     return absl::InvalidArgumentError(base::Cat("--", option, "=", path, ": ", words));
   };
@@ -73,6 +73,15 @@ absl::StatusOr<std::string> ReadFile(std::string_view option, const std::string&
   }
 }
 
+absl::StatusOr<std::string> ReadFile(std::string_view option, const std::string& path,
+                                     FileTexts* texts) {
+  if (texts == nullptr) return ReadFromDisk(option, path);
+  if (const auto at = texts->find(option); at != texts->end()) return at->second;
+  ASSIGN_OR_RETURN(std::string text, ReadFromDisk(option, path));
+  texts->emplace(option, text);
+  return text;
+}
+
 absl::Status ParseTextProto(std::string_view text, std::string_view path,
                             google::protobuf::Message* message) {
   google::protobuf::io::ArrayInputStream input(text.data(), static_cast<int>(text.size()));
@@ -85,9 +94,9 @@ absl::Status ParseTextProto(std::string_view text, std::string_view path,
       "Error parsing text-format ", message->GetDescriptor()->full_name(), ": ", errors.text()));
 }
 
-absl::Status ReadTextProto(std::string_view option, const std::string& path,
+absl::Status ReadTextProto(std::string_view option, const std::string& path, FileTexts* texts,
                            google::protobuf::Message* message) {
-  ASSIGN_OR_RETURN(const std::string text, ReadFile(option, path));
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(option, path, texts));
   return ParseTextProto(text, path, message);
 }
 

@@ -10,11 +10,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "config/file_texts.h"
 
 namespace tensord::config {
 
 // The whole file, at most kConfigFileBytesMax. NOT_FOUND, or INVALID_ARGUMENT; `option` is named.
-absl::StatusOr<std::string> ReadFile(std::string_view option, const std::string& path);
+// Where `texts` has the option, that is the file's text.
+absl::StatusOr<std::string> ReadFile(std::string_view option, const std::string& path,
+                                     FileTexts* texts = nullptr);
 
 // INVALID_ARGUMENT "Error parsing text-format <message>: <path>:<line>:<column>: <what>", all
 // errors of the file in one text, each from its place on.
@@ -22,7 +25,7 @@ absl::Status ParseTextProto(std::string_view text, std::string_view path,
                             google::protobuf::Message* message);
 
 // Both in a row.
-absl::Status ReadTextProto(std::string_view option, const std::string& path,
+absl::Status ReadTextProto(std::string_view option, const std::string& path, FileTexts* texts,
                            google::protobuf::Message* message);
 
 }  // namespace tensord::config

@@ -14,16 +14,17 @@ namespace {
 
 namespace tfs = tensorflow::serving;
 
-absl::StatusOr<tls::Material> ReadSslConfig(const std::string& path) {
+absl::StatusOr<tls::Material> ReadSslConfig(const std::string& path, FileTexts* texts) {
   tfs::SSLConfig file;
-  RETURN_IF_ERROR(ReadTextProto("ssl_config_file", path, &file));
+  RETURN_IF_ERROR(ReadTextProto("ssl_config_file", path, texts, &file));
   return tls::Material{.key = file.server_key(),
                        .certificate = file.server_cert(),
                        .client_ca = file.custom_ca(),
                        .verify_client = file.client_verify()};
 }
 
-absl::StatusOr<std::optional<tls::Material>> ReadPemFiles(const ServerOptions& options) {
+absl::StatusOr<std::optional<tls::Material>> ReadPemFiles(const ServerOptions& options,
+                                                          FileTexts* texts) {
   const bool certificate = !options.tls_certificate_file.empty();
   if (certificate != !options.tls_key_file.empty()) {
     return absl::InvalidArgumentError(
@@ -36,11 +37,11 @@ absl::StatusOr<std::optional<tls::Material>> ReadPemFiles(const ServerOptions& o
   }
   tls::Material material;
   ASSIGN_OR_RETURN(material.certificate,
-                   ReadFile("tls_certificate_file", options.tls_certificate_file));
-  ASSIGN_OR_RETURN(material.key, ReadFile("tls_key_file", options.tls_key_file));
+                   ReadFile("tls_certificate_file", options.tls_certificate_file, texts));
+  ASSIGN_OR_RETURN(material.key, ReadFile("tls_key_file", options.tls_key_file, texts));
   if (!options.tls_client_ca_file.empty()) {
     ASSIGN_OR_RETURN(material.client_ca,
-                     ReadFile("tls_client_ca_file", options.tls_client_ca_file));
+                     ReadFile("tls_client_ca_file", options.tls_client_ca_file, texts));
     material.verify_client = true;
   }
   return material;
@@ -54,13 +55,13 @@ absl::Status CheckOne(const std::optional<tls::Material>& material, std::string_
 
 }  // namespace
 
-absl::StatusOr<TlsPorts> LoadTls(const ServerOptions& options) {
+absl::StatusOr<TlsPorts> LoadTls(const ServerOptions& options, FileTexts* texts) {
   TlsPorts ports;
-  ASSIGN_OR_RETURN(ports.rest, ReadPemFiles(options));
+  ASSIGN_OR_RETURN(ports.rest, ReadPemFiles(options, texts));
   ports.grpc = ports.rest;
   if (options.admin_port != 0) ports.admin = ports.rest;
   if (!options.ssl_config_file.empty()) {
-    ASSIGN_OR_RETURN(ports.grpc, ReadSslConfig(options.ssl_config_file));
+    ASSIGN_OR_RETURN(ports.grpc, ReadSslConfig(options.ssl_config_file, texts));
   }
   if (options.port == options.rest_api_port) ports.rest = ports.grpc;
   return ports;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "config/file_texts.h"
 #include "config/server_options.h"
 #include "tls/credentials.h"
 #include "tls/material.h"
@@ -22,9 +23,9 @@ struct TlsPorts {
   bool operator==(const TlsPorts&) const = default;
 };
 
-// Reads the files anew. INVALID_ARGUMENT or NOT_FOUND names option and file; whether the PEM texts
-// are what they should be, CheckTls tells.
-absl::StatusOr<TlsPorts> LoadTls(const ServerOptions& options);
+// Reads the files (`texts`: see file_texts.h; null: from the disk). INVALID_ARGUMENT or NOT_FOUND
+// names option and file; whether the PEM texts are what they should be, CheckTls tells.
+absl::StatusOr<TlsPorts> LoadTls(const ServerOptions& options, FileTexts* texts = nullptr);
 
 // Whether keys and certificates can be used.
 absl::Status CheckTls(const TlsPorts& ports);

@@ -59,6 +59,12 @@ TEST(LoadTls, OurFilesAreForBothPortsAndTheOriginalsGoesFirst) {
   const TlsPorts ports = LoadTls(options).value();
   EXPECT_EQ(ports.grpc, (tls::Material{.key = "k", .certificate = "c"}));
   EXPECT_EQ(ports.rest, ours);
+  // The texts that were read make the same again, whatever the paths say by then.
+  FileTexts texts;
+  EXPECT_EQ(LoadTls(options, &texts).value(), ports);
+  options.tls_certificate_file = options.tls_key_file = options.tls_client_ca_file = "/no/such";
+  options.ssl_config_file = "/no/such";
+  EXPECT_EQ(LoadTls(options, &texts).value(), ports);
 }
 
 TEST(LoadTls, HalfOfThePairIsAnError) {

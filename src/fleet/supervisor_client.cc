@@ -18,9 +18,9 @@ SupervisorClient::SupervisorClient(loop::EventLoop& loop, base::UniqueFd socket,
   watch_ = loop.Add(socket_.fd(), EPOLLIN, [this](uint32_t) { OnReadable(); });
 }
 
-void SupervisorClient::Send(const channel::ControlRecord& record) {
-  // A supervisor that is gone is noticed by the next read.
-  (void)SendControl(socket_, record);
+absl::Status SupervisorClient::TrySend(const channel::ControlRecord& record,
+                                       const std::vector<int>& descriptors) {
+  return SendControl(socket_, record, descriptors);
 }
 
 void SupervisorClient::OnReadable() {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "base/unique_fd.h"
 #include "channel/control.h"
 #include "channel/packet_socket.h"
@@ -22,7 +23,10 @@ class SupervisorClient {
 
   SupervisorClient(loop::EventLoop& loop, base::UniqueFd socket, OnRecord record, loop::Task gone);
 
-  void Send(const channel::ControlRecord& record);
+  // A supervisor that is gone is noticed by the next read.
+  void Send(const channel::ControlRecord& record) { (void)TrySend(record, {}); }
+  // RESOURCE_EXHAUSTED: the socket is full, and nothing was sent. A copy of each descriptor goes.
+  absl::Status TrySend(const channel::ControlRecord& record, const std::vector<int>& descriptors);
 
  private:
   void OnReadable();

@@ -42,9 +42,12 @@ class Catalog::Impl {
     for (auto& [done, status] : answers_) done(Closing());
   }
 
-  void SetModels(std::vector<ModelConfig> models, Done done, absl::Time deadline) {
+  bool SetModels(std::vector<ModelConfig> models, Done done, absl::Time deadline) {
     absl::Status status = Check(models);
-    if (!status.ok()) return Answer(std::move(done), std::move(status));
+    if (!status.ok()) {
+      Answer(std::move(done), std::move(status));
+      return false;
+    }
     const absl::Time now = timers_.Now();
     Waiter waiter{.done = std::move(done),
                   .since = now,
@@ -53,14 +56,16 @@ class Catalog::Impl {
       if (IsNew(model) && !AsksForNothing(model.policy)) waiter.models.insert(model.name);
     }
     if (!waiter.models.empty() && waiters_.size() >= limits::kReloadsWaitingMax) {
-      return Answer(std::move(waiter.done),
-                    absl::ResourceExhaustedError(base::Cat(
-                        waiters_.size(), " reloads wait for their models already: try again")));
+      Answer(std::move(waiter.done),
+             absl::ResourceExhaustedError(
+                 base::Cat(waiters_.size(), " reloads wait for their models already: try again")));
+      return false;
     }
     Replace(std::move(models));
     waiters_.push_back(std::move(waiter));
     watch_all_ |= options().poll_period <= absl::ZeroDuration();
     Schedule();
+    return true;
   }
 
   absl::Status Check(const std::vector<ModelConfig>& models) const {
@@ -439,8 +444,8 @@ Catalog::Catalog(loop::Timers& timers, const Options& options, CatalogHost& host
     : impl_(std::make_unique<Impl>(timers, options, host)) {}
 Catalog::~Catalog() = default;
 
-void Catalog::SetModels(std::vector<ModelConfig> models, Done done, absl::Time deadline) {
-  impl_->SetModels(std::move(models), std::move(done), deadline);
+bool Catalog::SetModels(std::vector<ModelConfig> models, Done done, absl::Time deadline) {
+  return impl_->SetModels(std::move(models), std::move(done), deadline);
 }
 absl::Status Catalog::Check(const std::vector<ModelConfig>& models) const {
   return impl_->Check(models);

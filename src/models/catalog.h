@@ -74,7 +74,8 @@ class Catalog {
   //   ABORTED when a later list dropped a model that this one waits for;
   //   RESOURCE_EXHAUSTED when kReloadsWaitingMax wait already: nothing has changed then.
   // The first list may put labels on versions that are not loaded yet.
-  void SetModels(std::vector<ModelConfig> models, Done done,
+  // False where `done` will hear that nothing has changed.
+  bool SetModels(std::vector<ModelConfig> models, Done done,
                  absl::Time deadline = absl::InfiniteFuture());
 
   // What SetModels would refuse the list for; OK when it would not.

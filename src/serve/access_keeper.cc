@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "config/check.h"
+#include "config/text_files.h"
 #include "loop/loop_set.h"
 #include "obs/log.h"
 
@@ -19,8 +20,9 @@ constexpr absl::Duration kLookEvery = absl::Seconds(10);  // As long as a token 
 
 }  // namespace
 
-absl::Status AccessKeeper::Open() {
-  ASSIGN_OR_RETURN(std::optional<config::AccessRules> rules, config::LoadAccessRules(options_));
+absl::Status AccessKeeper::Open(config::FileTexts* texts) {
+  ASSIGN_OR_RETURN(std::optional<config::AccessRules> rules,
+                   config::LoadAccessRules(options_, texts));
   if (!rules) {
     const bool admin_apart = config::HasAdminListener(options_);
     obs::Warn(
@@ -54,15 +56,22 @@ void AccessKeeper::Look() {
   if (options_.access_rules_file.empty()) return;
   // When the thread is busy with a file system that hangs, the next look will do.
   (void)files_.Run([this] {
-    loop::PostOrDie(control_, [this, rules = config::LoadAccessRules(options_)]() mutable {
-      Take(std::move(rules));
+    config::FileTexts texts;
+    absl::StatusOr<std::optional<config::AccessRules>> rules =
+        config::LoadAccessRules(options_, &texts);
+    loop::PostOrDie(control_, [this, rules = std::move(rules), texts = std::move(texts)]() mutable {
+      Take(std::move(rules), texts);
     });
   });
 }
 
-void AccessKeeper::Take(absl::StatusOr<std::optional<config::AccessRules>> rules) {
+void AccessKeeper::Take(absl::StatusOr<std::optional<config::AccessRules>> rules,
+                        const config::FileTexts& texts) {
   const std::string problem = rules.ok() ? "" : std::string(base::Message(rules.status()));
-  if (rules.ok() && **rules != rules_) Use(**std::move(rules));
+  if (rules.ok() && **rules != rules_) {
+    Use(**std::move(rules));
+    used_(texts);
+  }
   if (problem != problem_ && !problem.empty()) {
     obs::Error("access: the rules in use stay: {}", problem);
   }

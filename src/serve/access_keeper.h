@@ -3,11 +3,14 @@
 
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "config/access_rules.h"
+#include "config/file_texts.h"
 #include "config/server_options.h"
 #include "front/handlers/access.h"
 #include "loop/event_loop.h"
@@ -21,13 +24,14 @@ namespace tensord::serve {
 // Threads: the control loop; the slot any. Lifetime: loop and thread outlive it.
 class AccessKeeper {
  public:
+  // `used` gets the text of the file that is in use from now on, but for that of Open.
   AccessKeeper(const config::ServerOptions& options, loop::EventLoop& control,
-               loop::LoopThread& files)
-      : options_(options), control_(control), files_(files) {}
+               loop::LoopThread& files, std::function<void(const config::FileTexts&)> used)
+      : options_(options), control_(control), files_(files), used_(std::move(used)) {}
 
-  // The first reading: an error must end the start, for nothing may be open by mistake. Says who
-  // may do what.
-  absl::Status Open();
+  // The first reading, of what is not in `texts`: an error must end the start, for nothing may be
+  // open by mistake. Says who may do what.
+  absl::Status Open(config::FileTexts* texts);
   // Looks at the file now, off the loop.
   void Look();
 
@@ -35,12 +39,14 @@ class AccessKeeper {
 
  private:
   void Use(config::AccessRules rules);
-  void Take(absl::StatusOr<std::optional<config::AccessRules>> rules);
+  void Take(absl::StatusOr<std::optional<config::AccessRules>> rules,
+            const config::FileTexts& texts);
   void LookLater();
 
   const config::ServerOptions& options_;
   loop::EventLoop& control_;
   loop::LoopThread& files_;
+  const std::function<void(const config::FileTexts&)> used_;
   config::AccessRules rules_;  // In use.
   front::AccessSlot slot_;
   std::string problem_;  // The last one that was said.

@@ -43,6 +43,35 @@ void LogWarnings(const config::Warnings& warnings) {
   for (const std::string& warning : warnings) obs::Warn("{}", warning);
 }
 
+absl::StatusOr<std::vector<config::ModelEntry>> ModelsOfReload(std::string_view config,
+                                                               const config::Platforms& platforms) {
+  tensorflow::serving::ModelServerConfig proto;
+  if (!proto.ParseFromArray(config.data(), static_cast<int>(config.size()))) {
+    return absl::InvalidArgumentError("the model configuration is malformed");
+  }
+  config::Warnings warnings;
+  absl::StatusOr<std::vector<config::ModelEntry>> models =
+      config::ToModelEntries(proto, platforms, &warnings);
+  LogWarnings(warnings);
+  return models;
+}
+
+std::set<std::string> LogPrefixes(const std::vector<config::ModelEntry>& models) {
+  std::set<std::string> prefixes;
+  for (const config::ModelEntry& model : models) {
+    if (model.logging) prefixes.insert(model.logging->filename_prefix);
+  }
+  return prefixes;
+}
+
+// Without those that somebody unloaded by name.
+std::vector<config::ModelEntry> Loaded(std::vector<config::ModelEntry> models,
+                                       const std::set<std::string>& unloaded) {
+  std::erase_if(models,
+                [&](const config::ModelEntry& model) { return unloaded.contains(model.name); });
+  return models;
+}
+
 }  // namespace
 
 Server::Server(const config::ServerOptions& options, const supervisor::FrontSockets& sockets)
@@ -50,13 +79,28 @@ Server::Server(const config::ServerOptions& options, const supervisor::FrontSock
 
 Server::~Server() = default;
 
-absl::StatusOr<Server::Files> Server::ReadFiles(config::Unset unset) const {
+absl::StatusOr<Server::Files> Server::ReadFiles(config::Unset unset,
+                                                config::FileTexts texts) const {
   config::Warnings warnings;
-  Files files;
-  ASSIGN_OR_RETURN(files.models, config::LoadModels(options_, platforms_, &warnings, unset));
-  ASSIGN_OR_RETURN(files.settings, config::LoadModelSettings(options_));
+  Files files{.models = {}, .settings = {}, .texts = std::move(texts)};
+  ASSIGN_OR_RETURN(files.models,
+                   config::LoadModels(options_, platforms_, &warnings, unset, &files.texts));
+  ASSIGN_OR_RETURN(files.settings, config::LoadModelSettings(options_, &files.texts));
   LogWarnings(warnings);
   return files;
+}
+
+// Where the last front was told a list by RPC, that one, and not the file's.
+absl::Status Server::PlanFirst(config::FileTexts texts) {
+  ASSIGN_OR_RETURN(Files files, ReadFiles(config::Unset::kNoModels, std::move(texts)));
+  log_prefixes_ = LogPrefixes(files.models);
+  first_ = {.models = std::move(files.models),
+            .settings = std::move(files.settings),
+            .kept = keeper_->now()};
+  Merge(files.texts, &first_.kept);
+  if (!first_.kept.reload) return absl::OkStatus();
+  ASSIGN_OR_RETURN(first_.models, ModelsOfReload(*first_.kept.reload, platforms_));
+  return absl::OkStatus();
 }
 
 static Machine MachineOf(uint64_t memory_bytes) {
@@ -74,10 +118,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const config::ServerOptio
 }
 
 absl::Status Server::Build() {
+  KeptConfig kept = TakeKeptConfig(sockets_.kept_fd);
+  again_ = sockets_.kept_fd >= 0;
+  config::FileTexts texts = kept.files;
   // The supervisor has logged what there is to warn of.
-  ASSIGN_OR_RETURN(platforms_, config::LoadPlatforms(options_, nullptr));
-  ASSIGN_OR_RETURN(first_, ReadFiles(config::Unset::kNoModels));
-  ASSIGN_OR_RETURN(monitoring_, config::LoadMonitoring(options_));
+  ASSIGN_OR_RETURN(platforms_, config::LoadPlatforms(options_, nullptr, &texts));
+  ASSIGN_OR_RETURN(monitoring_, config::LoadMonitoring(options_, &texts));
   const uint64_t memory_limit = config::MemoryLimit(options_, config::MemoryBudget());
   machine_ = MachineOf(memory_limit);
 
@@ -87,37 +133,21 @@ absl::Status Server::Build() {
   context_.long_work = long_work_.get();
   RETURN_IF_ERROR(OpenLogs());
   loop::EventLoop& control = loops_->control();
-  context_.options = &options_;
-  context_.metrics = &request_metrics_;
-  context_.all_metrics = &metrics_;
-  context_.metrics_path = monitoring_.prometheus ? monitoring_.path : std::string();
-  context_.reload = [this](std::string config, absl::Time deadline, loop::EventLoop& caller,
-                           std::function<void(absl::Status)> done) {
-    loop::PostOrDie(loops_->control(), [this, config = std::move(config), deadline, &caller,
-                                        done = std::move(done)]() mutable {
-      ReloadFromClient(std::move(config), deadline, caller, std::move(done));
-    });
-  };
-  context_.set_loaded = [this](std::string model, bool load, absl::Time deadline,
-                               loop::EventLoop& caller, std::function<void(absl::Status)> done) {
-    loop::PostOrDie(loops_->control(), [this, model = std::move(model), load, deadline, &caller,
-                                        done = std::move(done)]() mutable {
-      SetLoaded(model, load, deadline, caller, std::move(done));
-    });
-  };
-  context_.metrics_page = [this](std::shared_ptr<front::Exchange> exchange) {
-    SendMetricsPage(std::move(exchange));
-  };
+  FillContext();
   supervisor_ = std::make_unique<fleet::SupervisorClient>(
       control, base::UniqueFd(sockets_.supervisor_fd),
       [this](const channel::ControlRecord& record, base::UniqueFd descriptor) {
         OnSupervisor(record, std::move(descriptor));
       },
       [this] { Finish(1); });
+  keeper_ = std::make_unique<ConfigKeeper>(control, supervisor_.get(), std::move(kept));
   fleet_ = std::make_unique<fleet::Fleet>(control, supervisor_.get(), LogWorkerLine);
-  tls_ = std::make_unique<TlsKeeper>(options_, control, *file_thread_);
-  RETURN_IF_ERROR(tls_->Open());
-  RETURN_IF_ERROR(OpenAccess());
+  tls_ = std::make_unique<TlsKeeper>(
+      options_, control, *file_thread_,
+      [this](const config::FileTexts& used) { keeper_->SetFiles(used); });
+  RETURN_IF_ERROR(tls_->Open(&texts));
+  RETURN_IF_ERROR(OpenAccess(&texts));
+  RETURN_IF_ERROR(PlanFirst(std::move(texts)));
   network_ = std::make_unique<Network>(loops_.get(), &context_, tls_.get(),
                                        config::RequestBytesBudget(options_, memory_limit));
   if (!options_.state_dir.empty()) run_times_ = ReadRunTimes(options_.state_dir);
@@ -143,9 +173,35 @@ absl::Status Server::Build() {
   return absl::OkStatus();
 }
 
-absl::Status Server::OpenAccess() {
-  access_ = std::make_unique<AccessKeeper>(options_, loops_->control(), *file_thread_);
-  RETURN_IF_ERROR(access_->Open());
+void Server::FillContext() {
+  context_.options = &options_;
+  context_.metrics = &request_metrics_;
+  context_.all_metrics = &metrics_;
+  context_.metrics_path = monitoring_.prometheus ? monitoring_.path : std::string();
+  context_.reload = [this](std::string config, absl::Time deadline, loop::EventLoop& caller,
+                           std::function<void(absl::Status)> done) {
+    loop::PostOrDie(loops_->control(), [this, config = std::move(config), deadline, &caller,
+                                        done = std::move(done)]() mutable {
+      ReloadFromClient(std::move(config), deadline, caller, std::move(done));
+    });
+  };
+  context_.set_loaded = [this](std::string model, bool load, absl::Time deadline,
+                               loop::EventLoop& caller, std::function<void(absl::Status)> done) {
+    loop::PostOrDie(loops_->control(), [this, model = std::move(model), load, deadline, &caller,
+                                        done = std::move(done)]() mutable {
+      SetLoaded(model, load, deadline, caller, std::move(done));
+    });
+  };
+  context_.metrics_page = [this](std::shared_ptr<front::Exchange> exchange) {
+    SendMetricsPage(std::move(exchange));
+  };
+}
+
+absl::Status Server::OpenAccess(config::FileTexts* texts) {
+  access_ = std::make_unique<AccessKeeper>(
+      options_, loops_->control(), *file_thread_,
+      [this](const config::FileTexts& used) { keeper_->SetFiles(used); });
+  RETURN_IF_ERROR(access_->Open(texts));
   // Without rules, no call asks for them.
   if (!options_.access_rules_file.empty()) context_.access = access_->slot();
   context_.admin_apart = config::HasAdminListener(options_);
@@ -154,7 +210,11 @@ absl::Status Server::OpenAccess() {
 
 absl::Status Server::OpenLogs() {
   if (!options_.access_log.empty()) {
-    ASSIGN_OR_RETURN(access_log_, front::AccessLog::Open(options_.access_log));
+    auto log = front::AccessLog::Open(options_.access_log);
+    if (!log.ok() && !again_) return log.status();
+    // A server that has served goes on without.
+    if (!log.ok()) obs::Error("{}; nothing is logged there", base::Message(log.status()));
+    if (log.ok()) access_log_ = *std::move(log);
     context_.access_log = access_log_.get();
   }
   ASSIGN_OR_RETURN(record_writer_, front::RecordWriter::Start());
@@ -164,9 +224,14 @@ absl::Status Server::OpenLogs() {
 
 int Server::Run() {
   loop::PostOrDie(loops_->control(), [this] {
-    SetFromFiles(std::move(first_), [](const absl::Status& status) {
+    SetModels(std::move(first_), absl::InfiniteFuture(), [](const absl::Status& status) {
       if (!status.ok()) obs::Warn("{}", base::Message(status));
     });
+    if (again_) {
+      // These go on from what the last front had, which may not be taken back later than usual.
+      tls_->Look();
+      access_->Look();
+    }
     if (sockets_.listen_when_loaded) {
       WhenStarted();
     } else {
@@ -227,36 +292,32 @@ void Server::OnSupervisor(const channel::ControlRecord& record, base::UniqueFd d
 }
 
 void Server::SetFromFiles(Files files, std::function<void(absl::Status)> done) {
-  log_prefixes_.clear();
-  for (const config::ModelEntry& model : files.models) {
-    if (model.logging) log_prefixes_.insert(model.logging->filename_prefix);
+  std::set<std::string> log_prefixes = LogPrefixes(files.models);
+  KeptConfig kept = keeper_->now();
+  Merge(files.texts, &kept);
+  kept.reload.reset();
+  Wish wish{.models = std::move(files.models),
+            .settings = std::move(files.settings),
+            .kept = std::move(kept)};
+  if (SetModels(std::move(wish), absl::InfiniteFuture(), std::move(done))) {
+    log_prefixes_ = std::move(log_prefixes);
   }
-  SetModels(std::move(files), absl::InfiniteFuture(), std::move(done));
 }
 
-// Without those that somebody unloaded by name.
-std::vector<config::ModelEntry> Server::Loaded(std::vector<config::ModelEntry> models) const {
-  std::erase_if(models,
-                [this](const config::ModelEntry& model) { return unloaded_.contains(model.name); });
-  return models;
-}
-
-bool Server::SetModels(Files files, absl::Time deadline, std::function<void(absl::Status)> done) {
+bool Server::SetModels(Wish wish, absl::Time deadline, std::function<void(absl::Status)> done) {
   std::vector<models::ModelConfig> models =
-      PlanModels(Loaded(files.models), files.settings, platforms_);
-  // Settings, logs and list hold together or not at all.
-  const bool holds = catalog_->Check(models).ok();
-  if (holds) {
-    std::map<std::string, config::RequestLogging> logging;
-    for (const config::ModelEntry& model : files.models) {
-      if (model.logging) logging[model.name] = *model.logging;
-    }
-    request_logs_->Configure(std::move(logging));
-    host_->SetSettings(std::move(files.settings));
-    configured_ = std::move(files.models);
+      PlanModels(Loaded(wish.models, wish.kept.unloaded), wish.settings, platforms_);
+  // Settings, logs and list hold together or not at all. What was decided acts in a later turn.
+  if (!catalog_->SetModels(std::move(models), std::move(done), deadline)) return false;
+  std::map<std::string, config::RequestLogging> logging;
+  for (const config::ModelEntry& model : wish.models) {
+    if (model.logging) logging[model.name] = *model.logging;
   }
-  catalog_->SetModels(std::move(models), std::move(done), deadline);
-  return holds;
+  request_logs_->Configure(std::move(logging));
+  host_->SetSettings(std::move(wish.settings));
+  configured_ = std::move(wish.models);
+  keeper_->Set(std::move(wish.kept));
+  return true;
 }
 
 void Server::SetLoaded(const std::string& model, bool load, absl::Time deadline,
@@ -270,14 +331,13 @@ void Server::SetLoaded(const std::string& model, bool load, absl::Time deadline,
                                       "\" is not in this server's configuration; add it to "
                                       "--model_config_file, or reload with it")));
   }
-  std::set<std::string> before = unloaded_;
+  Wish wish{.models = configured_, .settings = host_->settings(), .kept = keeper_->now()};
   if (load) {
-    unloaded_.erase(model);
+    wish.kept.unloaded.erase(model);
   } else {
-    unloaded_.insert(model);
+    wish.kept.unloaded.insert(model);
   }
-  Files files{.models = configured_, .settings = host_->settings()};
-  if (!SetModels(std::move(files), deadline, reply)) unloaded_ = std::move(before);
+  SetModels(std::move(wish), deadline, reply);
 }
 
 // A poll that finds what the last one found says nothing.
@@ -290,21 +350,36 @@ void Server::TellReload(Asked asked, const std::string& problem) {
   }
 }
 
+void Server::TakeFiles(Asked asked, absl::StatusOr<Files> files) {
+  if (!files.ok()) {
+    return TellReload(
+        asked, base::Cat("the configuration stays as it is: ", base::Message(files.status())));
+  }
+  SetFromFiles(*std::move(files), [this, asked](const absl::Status& status) {
+    TellReload(asked, status.ok() ? "" : base::Cat("reload: ", base::Message(status)));
+  });
+}
+
 void Server::ReloadFromFiles(Asked asked) {
   if (asked == Asked::kBySignal) obs::Info("reading the model configuration again");
   const bool posted = file_thread_->Run([this, asked] {
-    absl::StatusOr<Files> files = ReadFiles(config::Unset::kError);
+    absl::StatusOr<Files> files = ReadFiles(config::Unset::kError, {});
     loop::PostOrDie(loops_->control(), [this, asked, files = std::move(files)]() mutable {
-      if (!files.ok()) {
-        return TellReload(
-            asked, base::Cat("the configuration stays as it is: ", base::Message(files.status())));
-      }
-      SetFromFiles(*std::move(files), [this, asked](const absl::Status& status) {
-        TellReload(asked, status.ok() ? "" : base::Cat("reload: ", base::Message(status)));
-      });
+      TakeFiles(asked, std::move(files));
+      Reloaded(asked);
     });
   });
-  if (!posted) obs::Warn("too many reloads wait; this one is dropped");
+  if (posted) return;
+  obs::Warn("too many reloads wait; this one is dropped");
+  Reloaded(asked);
+}
+
+// What the supervisor would otherwise ask of the next front, should this one die now.
+void Server::Reloaded(Asked asked) {
+  if (asked != Asked::kBySignal) return;
+  channel::ControlRecord record;
+  record.kind = channel::ControlKind::kReloaded;
+  supervisor_->Send(record);
 }
 
 void Server::PollFiles() {
@@ -360,20 +435,13 @@ void Server::KeepRunTimes() {
 void Server::ReloadFromClient(std::string config, absl::Time deadline, loop::EventLoop& caller,
                               std::function<void(absl::Status)> done) {
   const Reply reply = ReplyOn(caller, std::move(done));
-  tensorflow::serving::ModelServerConfig proto;
-  if (!proto.ParseFromString(config)) {
-    return reply(absl::InvalidArgumentError("the model configuration is malformed"));
-  }
-  config::Warnings warnings;
-  absl::StatusOr<std::vector<config::ModelEntry>> models =
-      config::ToModelEntries(proto, platforms_, &warnings);
-  LogWarnings(warnings);
+  absl::StatusOr<std::vector<config::ModelEntry>> models = ModelsOfReload(config, platforms_);
   if (!models.ok()) return reply(models.status());
   if (absl::Status allowed = MayLog(*models); !allowed.ok()) return reply(allowed);
-  // Who sends a whole list means all of it.
-  std::set<std::string> before = std::exchange(unloaded_, {});
-  Files files{.models = *std::move(models), .settings = host_->settings()};
-  if (!SetModels(std::move(files), deadline, reply)) unloaded_ = std::move(before);
+  Wish wish{.models = *std::move(models), .settings = host_->settings(), .kept = keeper_->now()};
+  wish.kept.reload = std::move(config);
+  wish.kept.unloaded.clear();  // Who sends a whole list means all of it.
+  SetModels(std::move(wish), deadline, reply);
 }
 
 void Server::SendMetricsPage(std::shared_ptr<front::Exchange> exchange) {

@@ -23,6 +23,7 @@
 #include "obs/request_metrics.h"
 #include "serve/access_keeper.h"
 #include "serve/host.h"
+#include "serve/kept_config.h"
 #include "serve/network.h"
 #include "serve/tls_keeper.h"
 #include "supervisor/front_sockets.h"
@@ -49,29 +50,40 @@ class Server {
   struct Files {
     std::vector<config::ModelEntry> models;
     SettingsByModel settings;
+    config::FileTexts texts;
+  };
+  // What is to be served. `kept` is what to keep for the next front once it holds.
+  struct Wish {
+    std::vector<config::ModelEntry> models;
+    SettingsByModel settings;
+    KeptConfig kept;
   };
 
   absl::Status Build();
-  absl::Status OpenAccess();
+  void FillContext();
+  absl::Status OpenAccess(config::FileTexts* texts);
   absl::Status OpenLogs();
-  absl::StatusOr<Files> ReadFiles(config::Unset unset) const;
+  // `texts`: those that need not be read.
+  absl::StatusOr<Files> ReadFiles(config::Unset unset, config::FileTexts texts) const;
+  absl::Status PlanFirst(config::FileTexts texts);
 
   void OnSupervisor(const channel::ControlRecord& record, base::UniqueFd descriptor);
   void OpenNetwork();
   void WhenStarted();
   void SetFromFiles(Files files, std::function<void(absl::Status)> done);
   // False when the catalog refuses the list: nothing has changed then, and `done` hears why.
-  bool SetModels(Files files, absl::Time deadline, std::function<void(absl::Status)> done);
+  bool SetModels(Wish wish, absl::Time deadline, std::function<void(absl::Status)> done);
   enum class Asked : uint8_t { kBySignal, kByPoll };
   void ReloadFromFiles(Asked asked);
+  void TakeFiles(Asked asked, absl::StatusOr<Files> files);
   void TellReload(Asked asked, const std::string& problem);
+  void Reloaded(Asked asked);
   void PollFiles();
   absl::Status MayLog(const std::vector<config::ModelEntry>& models) const;
   void ReloadFromClient(std::string config, absl::Time deadline, loop::EventLoop& caller,
                         std::function<void(absl::Status)> done);
   void SetLoaded(const std::string& model, bool load, absl::Time deadline, loop::EventLoop& caller,
                  std::function<void(absl::Status)> done);
-  std::vector<config::ModelEntry> Loaded(std::vector<config::ModelEntry> models) const;
   void SendMetricsPage(std::shared_ptr<front::Exchange> exchange);
   void SaveRunTimes();
   void KeepRunTimes();
@@ -82,9 +94,9 @@ class Server {
   const config::ServerOptions options_;
   const supervisor::FrontSockets sockets_;
   config::Platforms platforms_;  // Constant from Build on.
-  Files first_;
+  Wish first_;
+  bool again_ = false;                          // Another front was before this one.
   std::vector<config::ModelEntry> configured_;  // The list that holds.
-  std::set<std::string> unloaded_;              // Of these, by name, until loaded again.
   std::set<std::string> log_prefixes_;          // That files have named.
   std::string reload_problem_;                  // Of the last reading; empty: there was none.
   config::Monitoring monitoring_;
@@ -104,6 +116,7 @@ class Server {
   std::unique_ptr<front::RecordWriter> record_writer_;
   std::unique_ptr<front::RequestLogs> request_logs_;
   std::unique_ptr<fleet::SupervisorClient> supervisor_;
+  std::unique_ptr<ConfigKeeper> keeper_;
   std::unique_ptr<fleet::Fleet> fleet_;
   std::unique_ptr<TlsKeeper> tls_;
   std::unique_ptr<AccessKeeper> access_;

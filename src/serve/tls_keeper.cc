@@ -41,11 +41,11 @@ void Say(std::string_view port, const std::optional<tls::Material>& material,
 }  // namespace
 
 TlsKeeper::TlsKeeper(const config::ServerOptions& options, loop::EventLoop& control,
-                     loop::LoopThread& files)
-    : options_(options), control_(control), files_(files) {}
+                     loop::LoopThread& files, std::function<void(const config::FileTexts&)> used)
+    : options_(options), control_(control), files_(files), used_(std::move(used)) {}
 
-absl::Status TlsKeeper::Open() {
-  ASSIGN_OR_RETURN(const config::TlsPorts ports, config::LoadTls(options_));
+absl::Status TlsKeeper::Open(config::FileTexts* texts) {
+  ASSIGN_OR_RETURN(const config::TlsPorts ports, config::LoadTls(options_, texts));
   RETURN_IF_ERROR(Use(ports));
   if (!ports.grpc && !ports.rest) return absl::OkStatus();
   if (ports.grpc && !ports.rest && options_.rest_api_port != 0) {
@@ -80,14 +80,18 @@ void TlsKeeper::Look() {
   if (!ports_.grpc && !ports_.rest) return;
   // When the thread is busy with a file system that hangs, the next look will do.
   (void)files_.Run([this] {
-    loop::PostOrDie(
-        control_, [this, ports = config::LoadTls(options_)]() mutable { Take(std::move(ports)); });
+    config::FileTexts texts;
+    absl::StatusOr<config::TlsPorts> ports = config::LoadTls(options_, &texts);
+    loop::PostOrDie(control_, [this, ports = std::move(ports), texts = std::move(texts)]() mutable {
+      Take(std::move(ports), texts);
+    });
   });
 }
 
-void TlsKeeper::Take(absl::StatusOr<config::TlsPorts> ports) {
+void TlsKeeper::Take(absl::StatusOr<config::TlsPorts> ports, const config::FileTexts& texts) {
   if (ports.ok() && *ports == ports_) return;
   const absl::Status used = ports.ok() ? Use(*ports) : ports.status();
+  if (used.ok()) used_(texts);
   const std::string problem = used.ok() ? std::string() : std::string(base::Message(used));
   if (problem != problem_ && !problem.empty()) {
     obs::Error("TLS: the certificates in use stay: {}", problem);

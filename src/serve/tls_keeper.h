@@ -3,9 +3,11 @@
 
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "config/file_texts.h"
 #include "config/server_options.h"
 #include "config/tls_files.h"
 #include "loop/event_loop.h"
@@ -21,12 +23,13 @@ namespace tensord::serve {
 // Threads: the control loop; the slots any. Lifetime: loop and thread outlive it.
 class TlsKeeper {
  public:
-  TlsKeeper(const config::ServerOptions& options, loop::EventLoop& control,
-            loop::LoopThread& files);
+  // `used` gets the texts of the files that are in use from now on, but for those of Open.
+  TlsKeeper(const config::ServerOptions& options, loop::EventLoop& control, loop::LoopThread& files,
+            std::function<void(const config::FileTexts&)> used);
 
-  // The first reading: an error must end the start, for a port may never be open in plain by
-  // mistake.
-  absl::Status Open();
+  // The first reading, of what is not in `texts`: an error must end the start, for a port may never
+  // be open in plain by mistake.
+  absl::Status Open(config::FileTexts* texts);
   // Looks at the files now, off the loop.
   void Look();
 
@@ -37,12 +40,13 @@ class TlsKeeper {
 
  private:
   absl::Status Use(const config::TlsPorts& ports);
-  void Take(absl::StatusOr<config::TlsPorts> ports);
+  void Take(absl::StatusOr<config::TlsPorts> ports, const config::FileTexts& texts);
   void LookLater();
 
   const config::ServerOptions& options_;
   loop::EventLoop& control_;
   loop::LoopThread& files_;
+  const std::function<void(const config::FileTexts&)> used_;
   config::TlsPorts ports_;  // In use.
   tls::CredentialsSlot grpc_;
   tls::CredentialsSlot rest_;

@@ -32,12 +32,22 @@ std::string EncodeFrontSockets(const FrontSockets& sockets) {
     text += base::Cat(loop.grpc_fd, ",", loop.rest_fd, ",", loop.unix_fd, ",", loop.admin_fd, ",",
                       loop.admin_unix_fd);
   }
+  if (sockets.kept_fd >= 0) text += base::Cat("/", sockets.kept_fd);
   return text;
 }
 
 absl::StatusOr<FrontSockets> DecodeFrontSockets(std::string_view text) {
   const std::string_view whole = text;
+  const auto refused = [whole] {
+    return absl::InvalidArgumentError(
+        base::Cat("expected the supervisor's list of sockets, not \"", whole, "\""));
+  };
   FrontSockets sockets;
+  if (const size_t slash = text.find('/'); slash != std::string_view::npos) {
+    std::string_view kept = text.substr(slash + 1);
+    if (!TakeNumber(&kept, ';', &sockets.kept_fd) || !kept.empty()) return refused();
+    text = text.substr(0, slash);
+  }
   if (text.starts_with('+')) {
     sockets.listen_when_loaded = true;
     text.remove_prefix(1);
@@ -47,8 +57,7 @@ absl::StatusOr<FrontSockets> DecodeFrontSockets(std::string_view text) {
     if (!TakeNumber(&text, ',', &loop.grpc_fd) || !TakeNumber(&text, ',', &loop.rest_fd) ||
         !TakeNumber(&text, ',', &loop.unix_fd) || !TakeNumber(&text, ',', &loop.admin_fd) ||
         !TakeNumber(&text, ';', &loop.admin_unix_fd)) {
-      return absl::InvalidArgumentError(
-          base::Cat("expected the supervisor's list of sockets, not \"", whole, "\""));
+      return refused();
     }
     sockets.loops.push_back(loop);
   } while (!text.empty());

@@ -20,9 +20,6 @@
 namespace tensord::supervisor {
 namespace {
 
-// Above 2, and above the number under which the front gets its socket to the supervisor.
-constexpr int kLowestDescriptor = 10;
-
 // An address of any family, as the socket calls want it.
 struct Address {
   sockaddr_storage storage{};

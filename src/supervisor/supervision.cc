@@ -55,6 +55,10 @@ void Supervision::Handle(const FrontStarted& event, absl::Time) {
   front_ = event.pid;
   phase_ = Phase::kServing;
   kill_front_at_ = absl::InfiniteFuture();
+  // It begins with what the last one knew, which may be older than the signal.
+  if (std::exchange(reloads_owed_, std::min(reloads_owed_, 1)) > 0) {
+    Do(TellFront{.kind = ControlKind::kReload});
+  }
 }
 
 void Supervision::Handle(const FrontNotStarted& event, absl::Time now) {
@@ -148,6 +152,7 @@ void Supervision::Handle(const StopSignal& event, absl::Time now) {
 }
 
 void Supervision::Handle(const ReloadSignal&, absl::Time) {
+  ++reloads_owed_;
   if (FrontLives()) Do(TellFront{.kind = ControlKind::kReload});
 }
 
@@ -171,6 +176,10 @@ void Supervision::Handle(const FrontAsks& event, absl::Time now) {
       }
       return;
     case ControlKind::kPong:
+    case ControlKind::kKeep:
+      return;
+    case ControlKind::kReloaded:
+      reloads_owed_ = std::max(0, reloads_owed_ - 1);
       return;
     case ControlKind::kFrontReady:
       if (!std::exchange(was_ready_, true)) Do(NotifyReady{});
@@ -213,7 +222,7 @@ void Supervision::Handle(const TimePassed&, absl::Time now) {
   }
   if (phase_ == Phase::kWaiting && restart_at_ <= now) {
     restart_at_ = absl::InfiniteFuture();
-    Do(StartFront{});
+    Do(StartFront{.was_ready = was_ready_});
   }
 }
 
@@ -240,8 +249,10 @@ void Supervision::ForgetFront() {
 void Supervision::FrontEnded(int wait_status, absl::Time now) {
   ForgetFront();
   const bool condemned = std::exchange(condemned_, false);
-  if (WIFEXITED(wait_status) && !condemned) {
-    // It ended because it decided to: drained, or something is wrong that it has said.
+  const bool may_end = !was_ready_ || stop_signal_ != 0;
+  if (WIFEXITED(wait_status) && !condemned && may_end) {
+    // It ended because it decided to: drained, or it cannot start and has said why. Once the server
+    // has served, only a signal ends it.
     if (!exit_code_.has_value()) EndWith(WEXITSTATUS(wait_status));
     Clear(now);
   } else if (stop_signal_ != 0) {
@@ -293,7 +304,7 @@ void Supervision::Cleared(absl::Time now) {
   phase_ = Phase::kWaiting;
   if (restart_at_ <= now) {
     restart_at_ = absl::InfiniteFuture();
-    Do(StartFront{});
+    Do(StartFront{.was_ready = was_ready_});
   }
 }
 

@@ -74,6 +74,7 @@ using Event = std::variant<Begin, FrontStarted, FrontNotStarted, ZygoteStarted, 
 
 // Answered by FrontStarted or FrontNotStarted.
 struct StartFront {
+  bool was_ready = false;  // Another was before it: it must not wait for its models to serve.
   bool operator==(const StartFront&) const = default;
 };
 // Answered by ZygoteStarted or ZygoteNotStarted.
@@ -128,9 +129,10 @@ using Action = std::variant<StartFront, StartZygote, KillOne, KillAll, TellFront
 // "killed by signal 11 (Segmentation fault)" or "exit code 3", of a status as waitpid gave it.
 std::string DescribeEnd(int wait_status);
 
-// Exit codes: the front's own when it ended by exiting; 128 + the signal when a second stop signal
-// came, or when the front crashed while it drained; 1 when the front crashes in a loop, or did not
-// end in time after the first stop signal.
+// Exit codes: the front's own when it ended by exiting, unless it had served and nobody had asked
+// it to end: that is a crash; 128 + the signal when a second stop signal came, or when the front
+// crashed while it drained; 1 when the front crashes in a loop, or did not end in time after the
+// first stop signal.
 class Supervision {
  public:
   // `drain` is how long the front may take from kDrain on: lame duck and drain time together.
@@ -185,6 +187,7 @@ class Supervision {
   std::deque<absl::Time> front_deaths_;  // Within kFrontDeathsWindow.
   bool condemned_ = false;               // The front, by Condemn.
   bool was_ready_ = false;
+  int reloads_owed_ = 0;          // SIGHUPs that no front has said it is done with.
   int stop_signal_ = 0;           // The first one; 0: none came.
   std::optional<int> exit_code_;  // Set: end with it once all are gone.
   absl::Time restart_at_ = absl::InfiniteFuture();

@@ -133,7 +133,7 @@ TEST_F(SupervisionTest, AFrontThatGivesNoSignOfLifeIsKilled) {
   Wake();
   EXPECT_THAT(Wake(), ElementsAre(Says("it gives no sign of life"), Does(KillOne{kFront})));
   EXPECT_THAT(On(ChildEnded{kFront, Killed(SIGKILL)}), Contains(Says("starting it again")));
-  EXPECT_THAT(On(AllGone{}), ElementsAre(Does(StartFront{})));
+  EXPECT_THAT(On(AllGone{}), ElementsAre(Does(StartFront{.was_ready = true})));
   On(FrontStarted{kFront + 1});
   EXPECT_EQ(supervision_.Wake(), absl::InfiniteFuture());
 }
@@ -252,6 +252,34 @@ TEST_F(SupervisionTest, PassesOnTheExitCodeOfAFrontThatEndsItself) {
   EXPECT_THAT(On(AllGone{}), ElementsAre(Does(Exit{255})));
 }
 
+TEST_F(SupervisionTest, StartsAFrontAgainThatEndsItselfOnceTheServerHasServed) {
+  StartWithZygote();
+  Ask(ControlKind::kFrontReady);
+  EXPECT_THAT(
+      On(ChildEnded{kFront, Exited(255)}),
+      ElementsAre(Says("the front ended: exit code 255; starting it again"), Does(KillAll{})));
+  // It finds the sockets listening, and must not wait for every model.
+  EXPECT_THAT(On(AllGone{}), ElementsAre(Does(StartFront{.was_ready = true})));
+  // One that cannot start again is tried with pauses, not for ever.
+  for (int death = 2; death <= limits::kFrontDeathsMax; ++death) {
+    On(FrontStarted{kFront + death});
+    On(ChildEnded{kFront + death, Exited(1)});
+    EXPECT_THAT(On(AllGone{}), IsEmpty()) << death;
+    EXPECT_THAT(Wake(), ElementsAre(Does(StartFront{.was_ready = true}))) << death;
+  }
+  On(FrontStarted{kFront});
+  On(ChildEnded{kFront, Exited(1)});
+  EXPECT_THAT(On(AllGone{}), ElementsAre(Does(Exit{1})));
+}
+
+TEST_F(SupervisionTest, StillPassesOnTheExitCodeOfADrainedFrontThatHasServed) {
+  StartWithZygote();
+  Ask(ControlKind::kFrontReady);
+  On(StopSignal{SIGTERM});
+  On(ChildEnded{kFront, Exited(0)});
+  EXPECT_THAT(On(AllGone{}), ElementsAre(Does(Exit{0})));
+}
+
 TEST_F(SupervisionTest, DrainsOnTheFirstSignal) {
   StartWithZygote();
   EXPECT_THAT(On(StopSignal{SIGTERM}),
@@ -344,11 +372,32 @@ TEST_F(SupervisionTest, GoesOnWithoutProcessesThatCannotBeKilled) {
               ElementsAre(Says("do not end although they were killed"), Does(StartFront{})));
 }
 
-TEST_F(SupervisionTest, RelaysReloadToALivingFrontOnly) {
+TEST_F(SupervisionTest, LosesNoReloadThatNoFrontWasDoneWith) {
+  const TellFront reload{.kind = ControlKind::kReload};
   StartWithZygote();
-  EXPECT_THAT(On(ReloadSignal{}), ElementsAre(Does(TellFront{.kind = ControlKind::kReload})));
+  EXPECT_THAT(On(ReloadSignal{}), ElementsAre(Does(reload)));
+  EXPECT_THAT(Ask(ControlKind::kReloaded), IsEmpty());
+  On(ChildEnded{kFront, Killed(SIGSEGV)});
+  On(AllGone{});
+  EXPECT_THAT(On(FrontStarted{kFront}), IsEmpty()) << "that one was done";
+  // One front dies of two, and a third comes between two fronts: the next reads all once.
+  On(ReloadSignal{});
+  On(ReloadSignal{});
   On(ChildEnded{kFront, Killed(SIGSEGV)});
   EXPECT_THAT(On(ReloadSignal{}), IsEmpty());
+  On(AllGone{});
+  Wake();
+  EXPECT_THAT(On(FrontStarted{kFront}), ElementsAre(Does(reload)));
+  Ask(ControlKind::kReloaded);
+  On(ChildEnded{kFront, Killed(SIGSEGV)});
+  On(AllGone{});
+  Wake();
+  EXPECT_THAT(On(FrontStarted{kFront}), IsEmpty());
+}
+
+TEST_F(SupervisionTest, LetsTheFrontKeepThings) {
+  StartWithZygote();
+  EXPECT_THAT(Ask(ControlKind::kKeep), IsEmpty());
 }
 
 TEST(DescribeEnd, TellsSignalsFromExitCodes) {

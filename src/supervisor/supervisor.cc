@@ -24,6 +24,7 @@
 #include "base/status_macros.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "channel/memory_file.h"
 #include "channel/packet_socket.h"
 #include "obs/log.h"
 #include "supervisor/children.h"
@@ -61,10 +62,12 @@ class Supervisor {
   void ReadSignals();
   void Reap();
   void ReadFront();
+  // Takes what the front wants the next one to have. INVALID_ARGUMENT when it may not be kept.
+  absl::Status Keep(std::vector<base::UniqueFd> descriptors);
   void Flush();
   void HangUp();
 
-  void Act(const StartFront&);
+  void Act(const StartFront& action);
   void Act(const StartZygote& action);
   void Act(const KillOne& action);
   void Act(const KillAll&);
@@ -87,6 +90,7 @@ class Supervisor {
   bool acting_ = false;
   bool clearing_ = false;  // Somebody waits for AllGone.
   std::optional<PacketSocket> front_;
+  base::UniqueFd kept_;  // For the next front; it outlives this one.
   std::deque<Unsent> unsent_;
   std::map<pid_t, base::UniqueFd> zygote_sockets_;  // The front's ends, until they are sent.
   std::optional<int> exit_code_;
@@ -157,6 +161,7 @@ void Supervisor::Reap() {
       Feed(ChildStopped{pid});
       continue;
     }
+    ReadFront();  // What it sent before it died counts.
     strangers_.erase(pid);
     zygote_sockets_.erase(pid);
     Feed(ChildEnded{.pid = pid, .wait_status = status});
@@ -175,7 +180,7 @@ std::set<pid_t> Supervisor::Ours() const {
 
 void Supervisor::ReadFront() {
   while (front_.has_value()) {
-    const auto packet = front_->Receive(sizeof(ControlRecord), 0);
+    auto packet = front_->Receive(sizeof(ControlRecord), 1);
     if (absl::IsNotFound(packet.status())) return;
     if (absl::IsUnavailable(packet.status())) {
       HangUp();
@@ -183,16 +188,33 @@ void Supervisor::ReadFront() {
       return;
     }
     ControlRecord record;
+    absl::Status kept;
     if (packet.ok() && packet->bytes.size() == sizeof(record)) {
       std::memcpy(&record, packet->bytes.data(), sizeof(record));
       if (record.magic == channel::kControlMagic) {
-        Feed(FrontAsks{record});
-        continue;
+        if (record.kind == ControlKind::kKeep) kept = Keep(std::move(packet->descriptors));
+        if (kept.ok()) {
+          Feed(FrontAsks{record});
+          continue;
+        }
       }
     }
-    Feed(FrontMisbehaved{"it sent a record that is none"});
+    Feed(FrontMisbehaved{
+        kept.ok() ? "it sent a record that is none"
+                  : base::Cat("what it left for the next front: ", base::Message(kept))});
     HangUp();
   }
+}
+
+absl::Status Supervisor::Keep(std::vector<base::UniqueFd> descriptors) {
+  if (descriptors.empty()) {
+    kept_.Reset();
+    return absl::OkStatus();
+  }
+  RETURN_IF_ERROR(channel::CheckSealed(descriptors.front().get(), channel::kKeptBytesMax));
+  // The number is the next front's, too, which has another use for the lowest ones.
+  kept_.Reset(fcntl(descriptors.front().get(), F_DUPFD_CLOEXEC, kLowestDescriptor));
+  return absl::OkStatus();
 }
 
 void Supervisor::HangUp() {
@@ -216,14 +238,20 @@ void Supervisor::Flush() {
   }
 }
 
-void Supervisor::Act(const StartFront&) {
+void Supervisor::Act(const StartFront& action) {
   auto pair = PacketSocket::Pair();
   if (!pair.ok()) {
     Feed(FrontNotStarted{std::string(base::Message(pair.status()))});
     return;
   }
-  const absl::StatusOr<pid_t> pid =
-      Start(setup_.front, pair->second.fd(), setup_.front_descriptors);
+  FrontSockets sockets = setup_.sockets;
+  if (action.was_ready) sockets.listen_when_loaded = false;  // They listen already.
+  sockets.kept_fd = kept_.get();
+  Program program = setup_.front;
+  program.arguments.push_back(EncodeFrontSockets(sockets));
+  std::vector<int> inherited = setup_.front_descriptors;
+  if (kept_.valid()) inherited.push_back(kept_.get());
+  const absl::StatusOr<pid_t> pid = Start(program, pair->second.fd(), inherited);
   if (!pid.ok()) {
     Feed(FrontNotStarted{std::string(base::Message(pid.status()))});
     return;

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "supervisor/front_sockets.h"
 #include "supervisor/spawn.h"
 
 // The process that a user starts: parent of front, zygotes and, as a subreaper, of every worker.
@@ -15,7 +16,8 @@
 namespace tensord::supervisor {
 
 struct Setup {
-  Program front;
+  Program front;  // `sockets` becomes its last argument.
+  FrontSockets sockets;
   std::vector<int> front_descriptors;  // The listening sockets.
   Program zygote;                      // Its environment is completed for each runtime.
   Program litert_zygote;               // Of TensorFlow Lite models; likewise.

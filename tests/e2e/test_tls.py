@@ -271,6 +271,33 @@ def test_noise_on_a_tls_port_gets_no_answer_and_harms_nobody(start, authority, p
     assert ask(server, trusting(authority)) == [3.0]
 
 
+# ---- A new front -----------------------------------------------------------------
+
+
+def test_a_new_front_serves_with_the_certificate_in_use_and_then_with_the_one_that_came(
+    start, authority, pair, tmp_path
+):
+    server = start(**files(pair))
+    before = serial(server, authority)
+    pair.key.write_text("half of a k")
+    said = "the certificates in use stay"
+    for turn in (1, 2):
+        server.kill_front()
+        eventually(lambda: works(server, trusting(authority)), "it serves")
+        assert serial(server, authority) == before
+        eventually(lambda t=turn: server.log().count(said) >= t, "it says what it found")
+    authority.sign(tmp_path / "next", "server two").copy_to(pair)
+    server.kill_front()
+    eventually(lambda: serial(server, authority) != before, "the new one is served", 60)
+
+
+def works(server, credentials):
+    try:
+        return ask(server, credentials) == [3.0]
+    except grpc.RpcError:
+        return False
+
+
 # ---- Rotation --------------------------------------------------------------------
 
 

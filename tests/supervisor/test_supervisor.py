@@ -29,9 +29,17 @@ def descriptors(pid):
 
 def listening(front):
     """The listening sockets on the command line of a front."""
-    words = pathlib.Path(f"/proc/{front}/cmdline").read_text().split("\0")
-    numbers = words[2].strip("+").replace(";", ",").split(",")
+    words = pathlib.Path(f"/proc/{front}/cmdline").read_text().rstrip("\0").split("\0")
+    numbers = words[-1].strip("+").partition("/")[0].replace(";", ",").split(",")
     return sorted(int(number) for number in numbers if number != "-1")
+
+
+def crash(server):
+    """The front dies, and there is another."""
+    first = server.front()
+    with contextlib.suppress(OSError):
+        server.order("crash")
+    return server.wait_for_front(other_than=first)
 
 
 def all_gone(pids):
@@ -191,11 +199,52 @@ def test_killed_supervisor_leaves_nobody_behind(server):
     wait_until(lambda: all_gone(processes), "all died with the supervisor")
 
 
-def test_exit_code_of_the_front_is_passed_on(server):
+def test_exit_code_of_a_front_that_cannot_start_is_passed_on(start):
+    server = start(["--model_name=exit 7"])
+    assert server.exit_code() == 7
+    assert "starting it again" not in server.log()
+
+
+def test_front_that_ends_itself_after_it_served_is_started_again(server):
+    first = server.front()
     zygote, worker = server.start_zygote(), server.start_worker()
     server.order("exit 7")
-    assert server.exit_code() == 7
+    assert server.wait_for_front(other_than=first) != first
     assert all_gone([zygote, worker])
+    assert "the front ended: exit code 7; starting it again" in server.log()
+
+
+def test_next_front_gets_what_the_last_one_left_and_nobody_else_does(server):
+    assert server.order("kept") == "nothing"
+    server.order("keep first")
+    server.order("keep second")
+    crash(server)
+    assert server.order("kept") == "second"
+    zygote = server.start_zygote()
+    wait_until(lambda: sorted(descriptors(zygote)) == [0, 1, 2, 3], "the zygote has none of it")
+    # It stays until another takes its place.
+    crash(server)
+    assert server.order("kept") == "second"
+    server.order("forget")
+    crash(server)
+    assert server.order("kept") == "nothing"
+
+
+def test_front_that_leaves_what_can_still_change_is_replaced(server):
+    first = server.front()
+    server.order("keep_unsealed")
+    assert server.wait_for_front(other_than=first) != first
+    assert "expected memory that is sealed" in server.log()
+    assert server.order("kept") == "nothing"
+
+
+def test_front_after_a_ready_one_is_not_told_to_wait_for_its_models(start):
+    server = start(program="tensorflow_model_server")
+    first = server.wait_for_front()
+    assert server.order("waits") == "true"
+    os.kill(first, signal.SIGKILL)
+    server.wait_for_front(other_than=first)
+    assert server.order("waits") == "false"
 
 
 def test_front_that_sends_nonsense_is_replaced(server):

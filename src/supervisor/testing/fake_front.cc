@@ -18,6 +18,7 @@
 
 #include "base/text.h"
 #include "channel/control.h"
+#include "channel/memory_file.h"
 #include "channel/packet_socket.h"
 #include "config/option_table.h"
 #include "serve/run_front.h"
@@ -48,6 +49,7 @@ class FakeFront {
   // The answer to one order.
   std::string Obey(const std::string& order);
   std::string Tell(ControlKind kind, pid_t pid, uint32_t runtime);
+  std::string Keep(const std::vector<int>& descriptors);
   std::string Fork(uint32_t runtime);
 
   const config::ServerOptions& options_;
@@ -60,6 +62,7 @@ class FakeFront {
 };
 
 int FakeFront::Run() {
+  if (options_.model_name.starts_with("exit ")) return std::stoi(options_.model_name.substr(5));
   for (const supervisor::LoopSockets& loop : sockets_.loops) {
     for (const int fd :
          {loop.grpc_fd, loop.rest_fd, loop.unix_fd, loop.admin_fd, loop.admin_unix_fd}) {
@@ -119,6 +122,12 @@ std::string FakeFront::Tell(ControlKind kind, pid_t pid, uint32_t runtime) {
   return supervisor_->Send(BytesOf(record)).ToString();
 }
 
+std::string FakeFront::Keep(const std::vector<int>& descriptors) {
+  ControlRecord record;
+  record.kind = ControlKind::kKeep;
+  return supervisor_->Send(BytesOf(record), descriptors).ToString();
+}
+
 std::string FakeFront::Fork(uint32_t runtime) {
   const auto zygote = zygotes_.find(runtime);
   if (zygote == zygotes_.end()) return "no zygote";
@@ -143,6 +152,15 @@ std::string FakeFront::Obey(const std::string& order) {
     for (const std::string& argument : config::ToArguments(options_)) text += argument + "\n";
     return text;
   }
+  if (verb == "waits") return sockets_.listen_when_loaded ? "true" : "false";
+  if (verb == "kept") {
+    return channel::ReadSealed(sockets_.kept_fd, channel::kKeptBytesMax).value_or("nothing");
+  }
+  if (verb == "keep") return Keep({channel::SealBytes("kept", order.substr(5)).value().get()});
+  if (verb == "keep_unsealed") {
+    return Keep({channel::MakeMemoryFile("kept", 100).value().fd.get()});
+  }
+  if (verb == "forget") return Keep({});
   if (verb == "zygote") return Tell(ControlKind::kStartZygote, 0, static_cast<uint32_t>(number));
   if (verb == "fork") return Fork(static_cast<uint32_t>(number));
   if (verb == "kill") return Tell(ControlKind::kKillWorker, number, 0);
