@@ -61,17 +61,20 @@ absl::StatusOr<std::string> Platform(const tfs::ModelConfig& model, const Platfo
   return platform;
 }
 
-absl::Status CheckBasePath(const std::string& name, const std::string& base_path) {
-  if (base_path.find("://") != std::string::npos) {
+// Where the model lies on this machine: "/m" of "/m", "file:///m" and "file://localhost/m".
+absl::StatusOr<std::string> LocalBasePath(const std::string& name, const std::string& base_path) {
+  std::string_view path = base_path;
+  for (const std::string_view here : {"file://localhost/", "file:///"}) {
+    if (path.starts_with(here)) path.remove_prefix(here.size() - 1);
+  }
+  if (path.starts_with('/')) return std::string(path);
+  if (path.find("://") != std::string_view::npos) {
     return absl::InvalidArgumentError(base::Cat(
         "model ", name, " has base_path ", base_path,
         ", but remote stores are not supported yet; copy the model to a local directory"));
   }
-  if (!base_path.starts_with('/')) {
-    return absl::InvalidArgumentError(base::Cat(
-        "Expected model ", name, " to have an absolute path or URI; got base_path()=", base_path));
-  }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(base::Cat(
+      "Expected model ", name, " to have an absolute path or URI; got base_path()=", base_path));
 }
 
 VersionPolicy Policy(const tfs::FileSystemStoragePathSourceConfig::ServableVersionPolicy& policy) {
@@ -90,8 +93,8 @@ absl::StatusOr<ModelEntry> Entry(const tfs::ModelConfig& model, const Platforms&
     return absl::InvalidArgumentError(base::Cat("the model with base_path ", model.base_path(),
                                                 " has no name; no client could reach it"));
   }
-  RETURN_IF_ERROR(CheckBasePath(model.name(), model.base_path()));
-  ModelEntry entry{.name = model.name(), .base_path = model.base_path()};
+  ModelEntry entry{.name = model.name()};
+  ASSIGN_OR_RETURN(entry.base_path, LocalBasePath(model.name(), model.base_path()));
   ASSIGN_OR_RETURN(entry.platform, Platform(model, platforms, warnings));
   entry.policy = Policy(model.model_version_policy());
   entry.labels.insert(model.version_labels().begin(), model.version_labels().end());

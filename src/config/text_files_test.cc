@@ -69,6 +69,17 @@ TEST(LoadModels, MakesOneModelOfNameAndBasePath) {
             "Expected model default to have an absolute path or URI; got base_path()=m");
 }
 
+TEST(LoadModels, TakesAFileUriForThePathInIt) {
+  for (const char* uri : {"file:///m", "file://localhost/m"}) {
+    const auto models = LoadModels({.model_base_path = uri}, kTensorFlow, nullptr);
+    ASSERT_TRUE(models.ok()) << models.status();
+    EXPECT_EQ(models->front().base_path, "/m");
+  }
+  for (const char* uri : {"file://elsewhere/m", "file://m", "file:/m"}) {
+    EXPECT_FALSE(LoadModels({.model_base_path = uri}, kTensorFlow, nullptr).ok()) << uri;
+  }
+}
+
 // What a front leaves for the next one.
 TEST(FileTexts, MakeAgainWhatTheFilesMadeThen) {
   FileTexts texts;
