@@ -27,6 +27,7 @@ struct Edge {
   // For what compressed bodies become: a small budget, so that bombs cannot take the large one.
   base::ByteBudget* inflated_budget = nullptr;  // Null: `budget`.
   bool grpc = true;                             // Takes gRPC calls.
+  bool cors = false;  // Web pages may read answers of the REST API, refusals too.
   Door door = Door::kUsual;
   Http2Settings http2 = {};
 

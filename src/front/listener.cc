@@ -89,6 +89,7 @@ Listener::Listener(loop::EventLoop* loop, base::UniqueFd fd, const ListenerOptio
             .inflated_bytes_max = options.inflated_bytes_max,
             .inflated_budget = options.inflated_budget,
             .grpc = options.grpc,
+            .cors = options.cors,
             .door = options.door,
             .http2 = options.http2},
       read_scratch_(std::make_unique_for_overwrite<std::byte[]>(limits::kReadBytes)),

@@ -25,6 +25,7 @@ struct ListenerOptions {
   uint64_t inflated_bytes_max = limits::kInflatedBytesMax;
   base::ByteBudget* inflated_budget = nullptr;  // Null: the budget of all bodies.
   bool grpc = true;                             // Takes gRPC calls, where it takes HTTP/2.
+  bool cors = false;                            // As Edge has it.
   Http2Settings http2 = {};
   Door door = Door::kUsual;
   const tls::CredentialsSlot* tls = nullptr;  // Null: plain bytes. Outlives the listener.

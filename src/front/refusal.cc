@@ -3,6 +3,7 @@
 
 #include "front/refusal.h"
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "front/grpc.h"
 
@@ -22,6 +23,12 @@ std::string Quotable(std::string_view text) {
   return out;
 }
 
+// A head that was refused may have none yet.
+bool MayBeApi(std::string_view target) {
+  return target.empty() || base::StartsWithIgnoringCase(target, "/v1/") ||
+         target.starts_with("/v2/");
+}
+
 }  // namespace
 
 Refusal OutOfMemoryRefusal() {
@@ -31,7 +38,13 @@ Refusal OutOfMemoryRefusal() {
           .retry_after = kMemoryRetryAfter};
 }
 
-Answer RefusalAnswer(const RequestHead& head, const Refusal& refusal) {
+void AppendCorsHeaders(std::vector<Header>* headers) {
+  headers->emplace_back("access-control-allow-origin", "*");
+  headers->emplace_back("access-control-allow-methods", "POST, GET");
+  headers->emplace_back("access-control-allow-headers", "Content-Type");
+}
+
+Answer RefusalAnswer(const RequestHead& head, const Refusal& refusal, bool cors) {
   const bool hint = refusal.retry_after > absl::ZeroDuration();
   if (IsGrpc(head)) {
     std::vector<Header> trailers;
@@ -45,6 +58,7 @@ Answer RefusalAnswer(const RequestHead& head, const Refusal& refusal) {
         "retry-after",
         base::Cat(absl::ToInt64Seconds(absl::Ceil(refusal.retry_after, absl::Seconds(1)))));
   }
+  if (cors && MayBeApi(head.target)) AppendCorsHeaders(&answer.headers);
   answer.body = base::Cat("{\n    \"error\": \"", Quotable(refusal.why), "\"\n}");
   return answer;
 }

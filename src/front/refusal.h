@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -22,7 +23,11 @@ struct Refusal {
 // The byte budget is used up.
 Refusal OutOfMemoryRefusal();
 
-// As a gRPC client expects it, or as the REST API does: {"error": "..."}.
-Answer RefusalAnswer(const RequestHead& head, const Refusal& refusal);
+// What lets a web page of another origin read an answer.
+void AppendCorsHeaders(std::vector<Header>* headers);
+
+// As a gRPC client expects it, or as the REST API does: {"error": "..."}. `cors`: for web pages of
+// any origin, unless the target is known and none of the REST API's.
+Answer RefusalAnswer(const RequestHead& head, const Refusal& refusal, bool cors);
 
 }  // namespace tensord::front

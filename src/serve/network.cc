@@ -84,6 +84,7 @@ void Network::Open(const supervisor::FrontSockets& sockets, const config::Server
   grpc_ = SettingsOf(*arguments);
   admin_door_ = config::IsLoopback(options.admin_bind_address) ? front::Door::kAdminLocal
                                                                : front::Door::kAdmin;
+  cors_ = options.rest_api_enable_cors_support;
   const DescriptorLimit files = RaiseDescriptorLimit();
   connections_max_ = ConnectionsMax(files.now, CountListeners(sockets));
   obs::Info("open files: at most {} (the limit was {}); connections: at most {} a listening socket",
@@ -132,6 +133,7 @@ absl::Status Network::OpenOne(int loop, int fd, const Way& way) {
   options.connections_max = connections_max_;
   options.grpc = way.grpc;
   if (way.grpc) options.http2 = grpc_;
+  options.cors = cors_;
   options.door = way.door;
   options.tls = way.tls;
   options.inflated_budget = &inflated_budget_;

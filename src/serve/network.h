@@ -71,6 +71,7 @@ class Network {
   front::Door admin_door_ = front::Door::kAdmin;   // Of the admin port.
   front::Http2Settings grpc_;                      // Of the sockets for gRPC alone.
   int connections_max_ = limits::kConnectionsMax;  // A listener.
+  bool cors_ = false;                              // As Edge has it.
 };
 
 }  // namespace tensord::serve

@@ -256,6 +256,35 @@ def test_every_answer_under_v1_allows_other_origins(client, ask):
     assert {name: headers.get(name) for name in CORS} == CORS
 
 
+REFUSED = {
+    "a target that is too long": (414, b"GET /v1/models/" + 9000 * b"x" + b" HTTP/1.1", []),
+    "too many headers": (431, b"GET /v1/models/half HTTP/1.1", 200 * [b"a: b"]),
+    "two hosts": (400, b"GET /v1/models/half HTTP/1.1", [b"Host: b"]),
+    "a body over the limit": (
+        413,
+        b"POST /v1/models/half:predict HTTP/1.1",
+        [b"Content-Length: 99999999999"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_request_that_the_connection_refuses_allows_other_origins_too(server, case):
+    status, line, headers = REFUSED[case]
+    answer = raw_exchange(server.rest_port, b"\r\n".join([line, b"Host: a", *headers, b"", b""]))
+    head = answer.partition(b"\r\n\r\n")[0].decode().lower().splitlines()
+    assert head[0].startswith(f"http/1.1 {status} ")
+    got = dict(line.split(": ", 1) for line in head[1:])
+    assert {n: got.get(n) for n in CORS} == {n: v.lower() for n, v in CORS.items()}
+
+
+def test_a_refusal_outside_the_api_names_no_origin(server):
+    head = b"POST /elsewhere HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999\r\n\r\n"
+    answer = raw_exchange(server.rest_port, head)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"access-control" not in answer.lower()
+
+
 def test_a_preflight_needs_a_web_origin(client):
     url = client.base + "/v1/models/half:predict"
     good = client.session.options(url, headers={"Origin": "https://page"})

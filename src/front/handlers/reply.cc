@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "front/grpc.h"
+#include "front/refusal.h"
 #include "models/snapshot.h"
 #include "wire/json/print.h"
 #include "wire/status_map.h"
@@ -23,9 +24,7 @@ std::vector<Header> JsonHeaders(bool cors) {
   std::vector<Header> headers;
   headers.emplace_back("content-type", kJsonType);
   if (cors) {
-    headers.emplace_back("access-control-allow-origin", "*");
-    headers.emplace_back("access-control-allow-methods", "POST, GET");
-    headers.emplace_back("access-control-allow-headers", "Content-Type");
+    AppendCorsHeaders(&headers);
   }
   return headers;
 }

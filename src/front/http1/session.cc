@@ -356,7 +356,7 @@ void Http1Session::Refuse(Refusal refusal) {
   framing_.keep_alive = false;
   Enter(State::kAnswering);
   edge().service->OnRefused(call_->head(), refusal.http_status, refusal.why);
-  call_->Send(RefusalAnswer(call_->head(), refusal));
+  call_->Send(RefusalAnswer(call_->head(), refusal, edge().cors));
 }
 
 void Http1Session::Turn(OutQueue* out, size_t room) {
@@ -378,7 +378,7 @@ void Http1Session::Turn(OutQueue* out, size_t room) {
 
 void Http1Session::WriteAnswer(OutQueue* out) {
   if (!call_->HoldAnswerBytes())
-    call_->ReplaceAnswer(RefusalAnswer(call_->head(), OutOfMemoryRefusal()));
+    call_->ReplaceAnswer(RefusalAnswer(call_->head(), OutOfMemoryRefusal(), edge().cors));
   const Answer& answer = call_->answer();
   const bool close = !framing_.keep_alive || draining_ || (!body_ended_ && !CanDiscardBody());
   out->Append(Http1AnswerHead(

@@ -456,7 +456,7 @@ uint64_t Http2Session::InflatedBytesMax(const Http2Stream& stream) const {
 
 void Http2Session::Refuse(Http2Stream* stream, const Refusal& refusal) {
   edge().service->OnRefused(stream->head(), refusal.http_status, refusal.why);
-  stream->Send(RefusalAnswer(stream->head(), refusal));
+  stream->Send(RefusalAnswer(stream->head(), refusal, edge().cors));
 }
 
 void Http2Session::OnStreamClosed(int32_t id) {

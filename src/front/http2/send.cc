@@ -92,7 +92,8 @@ void Http2Session::Submit(Http2Stream* stream) {
         RefusalAnswer(stream->head(),
                       {.http_status = 429,
                        .code = absl::StatusCode::kResourceExhausted,
-                       .why = "too many answers wait to be read; read them, or try again later"}));
+                       .why = "too many answers wait to be read; read them, or try again later"},
+                      edge().cors));
     stream->answer_encoding = GrpcEncoding::kIdentity;
   }
   const bool has_body = stream->AnswerBytes() > 0 && stream->head().method != "HEAD";
