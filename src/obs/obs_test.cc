@@ -80,8 +80,16 @@ TEST(RequestMetrics, WhatTheOriginalDoesNotCountIsNotInItsSeries) {
   model.Count({.method = Method::kOther, .transport = Transport::kRest});
   EXPECT_THAT(metrics.Page(), Not(HasSubstr("request_count{")));
   EXPECT_THAT(metrics.Page(), HasSubstr("request_example_count_total{model=\"half\"} 3"));
-  model.Count({.method = Method::kGetModelStatus, .transport = Transport::kRest});
+  model.Count({.method = Method::kGetModelMetadata, .transport = Transport::kRest});  // Of /v2/.
+  EXPECT_THAT(metrics.Page(), Not(HasSubstr("request_count{")));
+  model.Count({.method = Method::kGetModelStatus, .transport = Transport::kRest, .rest_api = true});
   EXPECT_THAT(metrics.Page(), HasSubstr("request_count{model_name=\"half\",status=\"OK\"} 1"));
+  model.Count({.method = Method::kOther,
+               .transport = Transport::kRest,
+               .code = absl::StatusCode::kInvalidArgument,
+               .rest_api = true});
+  EXPECT_THAT(metrics.Page(),
+              HasSubstr("request_count{model_name=\"half\",status=\"INVALID_ARGUMENT\"} 1"));
 }
 
 TEST(RequestMetrics, AnUnloadedVersionStaysOnThePageUntilOthersPushItOut) {

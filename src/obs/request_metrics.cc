@@ -29,12 +29,9 @@ bool Infers(Method method) {
   return method == Method::kPredict || method == Method::kClassify || method == Method::kRegress;
 }
 
-// What the original counts as a request.
-bool InRequestCount(Method method, Transport transport) {
-  if (Infers(method)) return true;
-  return transport == Transport::kRest &&
-         (method == Method::kGetModelStatus || method == Method::kGetModelMetadata ||
-          method == Method::kPreflight);
+// What the original counts as a request: over REST also what fits none of its routes.
+bool InRequestCount(const RequestFacts& facts) {
+  return Infers(facts.method) || (facts.transport == Transport::kRest && facts.rest_api);
 }
 
 // The original's word for a call: "Predict" over gRPC, "predict" over REST, nothing for the rest.
@@ -188,7 +185,7 @@ ModelMetrics::ModelMetrics(Metrics* metrics, std::string model)
     : metrics_(metrics), model_(std::move(model)), versionless_(metrics, model_, "") {}
 
 void ModelMetrics::Count(const RequestFacts& facts) {
-  if (InRequestCount(facts.method, facts.transport)) {
+  if (InRequestCount(facts)) {
     request_count_[IndexOf(facts.code)]
         .Get([&]() -> auto& {
           return metrics_->Counter(Metric::kRequestCount,
@@ -202,7 +199,7 @@ void ModelMetrics::Count(const RequestFacts& facts) {
 }
 
 void ModelMetrics::CountLatency(const RequestFacts& facts) {
-  if (InRequestCount(facts.method, facts.transport)) {
+  if (InRequestCount(facts)) {
     latency_[IndexOf(facts.method, facts.transport)]
         .Get([&]() -> auto& {
           return metrics_->Histogram(Metric::kRequestLatency,

@@ -35,6 +35,7 @@ struct RequestFacts {
   std::optional<std::array<absl::Duration, kStages>> stages = {};
   std::optional<absl::Duration> run_time = {};  // Inside the runtime; none when no run answered.
   int64_t rows = 0;
+  bool rest_api = false;  // Asked for something under /v1/, whether that exists or not.
 };
 
 // What the series of requests say together.

@@ -308,6 +308,20 @@ def test_a_path_of_the_metrics_with_a_query_is_refused_in_the_originals_words(re
     assert (answer.status_code, answer.text[:15]) == (400, "Unexpected path")
 
 
+def test_every_call_under_v1_is_counted_whatever_it_asks_for(rest):
+    growth = Growth(rest)
+    nobody = {"model_name": "unknown"}
+    assert rest.get("/v1/foo").status_code == 400
+    assert rest.get("/v1/models").status_code == 200
+    assert rest.session.options(rest.base + "/v1/models/half", timeout=60).status_code == 400
+    assert rest.get("/elsewhere").status_code == 404
+    assert rest.get("/v2").status_code == 200
+    assert growth.of(COUNT, status="INVALID_ARGUMENT", **nobody) == 1
+    assert growth.of(COUNT, status="FAILED_PRECONDITION", **nobody) == 1
+    assert growth.of(COUNT, status="OK", **nobody) == 1
+    assert growth.of(COUNT) == 3
+
+
 def test_totals_are_counters_and_the_rest_is_what_it_says(rest):
     page = scrape(rest)
     for name, kind in page.types.items():

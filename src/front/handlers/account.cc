@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "base/limits.h"
 #include "front/grpc.h"
 
@@ -42,6 +43,8 @@ obs::RequestFacts FactsOf(const Ending& ending) {
   if (trace.grpc || (trace.method == obs::Method::kOther && IsGrpc(ending.head))) {
     facts.transport = obs::Transport::kGrpc;
   }
+  facts.rest_api = facts.transport == obs::Transport::kRest &&
+                   base::StartsWithIgnoringCase(ending.head.target, "/v1/");
   if (trace.answered != absl::InfinitePast()) facts.stages = StagesOf(ending);
   if (trace.batch_rows > 0) facts.run_time = trace.run_time;
   return facts;

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "front/handlers/authorize.h"
 #include "front/handlers/reply.h"
+#include "front/refusal.h"
 
 namespace tensord::front {
 namespace {
@@ -42,12 +43,8 @@ void Preflight(Exchange& exchange, bool cors) {
   const bool web = origin.find("http://") != std::string_view::npos ||
                    origin.find("https://") != std::string_view::npos;
   Answer answer{.status = web ? 200 : 400,
-                .code = web ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument};
-  if (cors) {
-    answer.headers = {{"access-control-allow-origin", "*"},
-                      {"access-control-allow-methods", "POST, GET"},
-                      {"access-control-allow-headers", "Content-Type"}};
-  }
+                .code = web ? absl::StatusCode::kOk : absl::StatusCode::kFailedPrecondition};
+  if (cors) AppendCorsHeaders(&answer.headers);
   exchange.Send(std::move(answer));
 }
 

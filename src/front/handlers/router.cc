@@ -141,13 +141,12 @@ Method MethodOf(wire::RestKind kind) {
     case wire::RestKind::kRegress:
       return Method::kRegress;
     case wire::RestKind::kStatus:
+    case wire::RestKind::kList:
       return Method::kGetModelStatus;
     case wire::RestKind::kMetadata:
       return Method::kGetModelMetadata;
     case wire::RestKind::kPreflight:
       return Method::kPreflight;
-    case wire::RestKind::kList:
-      return Method::kProbe;
     case wire::RestKind::kBad:
     case wire::RestKind::kOutside:
       break;
