@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,9 @@ struct VersionFiles {
       0;                       // What the ledger holds for each worker until it is measured.
   uint64_t warm_up_bytes = 0;  // Of recorded requests; 0: there are none.
   bool tflite = false;         // Its model.tflite is to be served, not its SavedModel.
+  // The text of engine::kBatchingParametersFile; none when it is not there or cannot be read. The
+  // worker brings what decides how calls are batched; this is known before it is warmed up.
+  std::optional<std::string> batching_parameters = {};
 };
 
 // The same for all models.

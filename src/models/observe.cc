@@ -79,7 +79,8 @@ VersionFiles FilesOf(const FoundVersion& found, uint64_t generation) {
           .bytes = found.bytes,
           .memory_estimate_bytes = Ledger::Estimate(found.bytes),
           .warm_up_bytes = found.warm_up_bytes,
-          .tflite = found.tflite};
+          .tflite = found.tflite,
+          .batching_parameters = found.batching_parameters};
 }
 
 // Takes the worker out; true when it was to stop anyway.

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@ struct FoundVersion {
   uint64_t fingerprint = 0;    // Of names, sizes and times: other files, other number; never 0.
   uint64_t warm_up_bytes = 0;  // Of assets.extra/tf_serving_warmup_requests; 0: there is none.
   bool tflite = false;         // There is a model.tflite, and it was asked for.
+  std::optional<std::string> batching_parameters = {};  // As VersionFiles has it.
 
   bool operator==(const FoundVersion&) const = default;
 };

@@ -23,6 +23,7 @@
 #include "base/protobuf_wire.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "engine/model_info.h"
 #include "models/variables_index.h"
 
 namespace tensord::models {
@@ -180,6 +181,7 @@ class Judge {
   void All(bool prefer_tflite) {
     const File* warm_up = Named("assets.extra/tf_serving_warmup_requests");
     if (warm_up != nullptr && warm_up->regular) seen_->warm_up_bytes = warm_up->bytes;
+    BatchingParameters();
     const File* lite = prefer_tflite ? Named("model.tflite") : nullptr;
     if (lite != nullptr) return TfLite(*lite);
     const File* text = Named("saved_model.pbtxt");
@@ -219,6 +221,14 @@ class Judge {
   const File* Named(const std::string& name) const {
     const auto at = files_.find(name);
     return at == files_.end() ? nullptr : &at->second;
+  }
+
+  void BatchingParameters() {
+    const std::string name(engine::kBatchingParametersFile);
+    const File* file = Named(name);
+    if (file == nullptr || !file->regular || file->bytes > limits::kSideFileBytesMax) return;
+    absl::StatusOr<std::string> text = ReadAll(at_, name, file->bytes);
+    if (text.ok()) seen_->batching_parameters = *std::move(text);
   }
 
   // False when there are none.

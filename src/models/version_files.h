@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -18,10 +19,11 @@ struct FilesSeen {
   // Like `missing`, but a guess: taken back when the files stay as they are for long.
   std::string doubt;
   uint64_t bytes = 0;
-  uint64_t warm_up_bytes = 0;  // Of the recorded requests among them.
-  bool tflite = false;         // Its model.tflite is what will be served.
-  uint64_t fingerprint = 0;    // Of names, sizes, modification times, inodes, rights. Never 0.
-  absl::Time newest;           // When the last byte came, by the file system's clock.
+  uint64_t warm_up_bytes = 0;                      // Of the recorded requests among them.
+  bool tflite = false;                             // Its model.tflite is what will be served.
+  std::optional<std::string> batching_parameters;  // That file's text, when it can be read here.
+  uint64_t fingerprint = 0;  // Of names, sizes, modification times, inodes, rights. Never 0.
+  absl::Time newest;         // When the last byte came, by the file system's clock.
 };
 
 // Looks at the directory `name` below the open directory `base`. May block as long as the file

@@ -249,9 +249,11 @@ void Host::Start(const fleet::WorkerKey& key, const models::VersionFiles& files,
   spec.key = key;
   const config::PlatformSettings& platform = PlatformOf(*setup_.platforms, config.platform);
   VersionSetup setup = SetupOf(key, platform);
-  spec.load = PlanLoad(key, files, config, SettingsOf(settings_, key.model), platform,
-                       *setup_.options, setup_.machine, setup.queue, workers_started_++);
-  std::optional<WarmUpPlan> warm_up = PlanWarmUp(files, config.worker, setup.queue);
+  const config::ModelSettings& settings = SettingsOf(settings_, key.model);
+  const sched::QueueOptions queue = QueueToWarmFor(platform, settings, files, setup.queue);
+  spec.load = PlanLoad(key, files, config, settings, platform, *setup_.options, setup_.machine,
+                       queue, workers_started_++);
+  std::optional<WarmUpPlan> warm_up = PlanWarmUp(files, config.worker, queue);
   // Zeros are run for that, too.
   if (died_loading_.contains(id)) spec.load.narrow_session_config.clear();
   if (died_loading_.contains(id) && !(warm_up && warm_up->strict)) {
@@ -264,17 +266,17 @@ void Host::Start(const fleet::WorkerKey& key, const models::VersionFiles& files,
   spec.load_wait_max = LoadWaitMax(key, SettingsOf(settings_, key.model));
   const bool enforced = spec.load.sandbox_enforced;
   obs::Info("model {}, version {}: loading {}", key.model, key.version, files.directory);
-  setup_.fleet->Launch(std::move(spec), setup_.loops->at(home),
-                       std::make_unique<Observer>(Observer::Parts{
-                           .host = this,
-                           .home = home,
-                           .key = key,
-                           .id = id,
-                           .setup = std::move(setup),
-                           .warm_up = std::move(warm_up),
-                           .directory = files.directory,
-                           .sandbox_stage = SettingsOf(settings_, key.model).sandbox_stage,
-                           .sandbox_enforced = enforced}));
+  setup_.fleet->Launch(
+      std::move(spec), setup_.loops->at(home),
+      std::make_unique<Observer>(Observer::Parts{.host = this,
+                                                 .home = home,
+                                                 .key = key,
+                                                 .id = id,
+                                                 .setup = std::move(setup),
+                                                 .warm_up = std::move(warm_up),
+                                                 .directory = files.directory,
+                                                 .sandbox_stage = settings.sandbox_stage,
+                                                 .sandbox_enforced = enforced}));
   setup_.metrics->loads().CountEvent(key.model, "started");
 }
 

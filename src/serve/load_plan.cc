@@ -303,6 +303,15 @@ void PlanBatching(const config::PlatformSettings& platform, const config::ModelS
   }
 }
 
+sched::QueueOptions QueueToWarmFor(const config::PlatformSettings& platform,
+                                   const config::ModelSettings& settings,
+                                   const models::VersionFiles& files, sched::QueueOptions queue) {
+  if (!settings.batching_enabled.value_or(true)) return queue;
+  // What is wrong with the file fails the load, once the worker has brought it.
+  PlanVersionBatching(platform, files.batching_parameters, &queue).IgnoreError();
+  return queue;
+}
+
 absl::Status PlanVersionBatching(const config::PlatformSettings& platform,
                                  const std::optional<std::string>& file,
                                  sched::QueueOptions* options) {

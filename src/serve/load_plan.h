@@ -91,6 +91,12 @@ std::optional<WarmUpPlan> PlanWarmUp(const models::VersionFiles& files,
 void PlanBatching(const config::PlatformSettings& platform, const config::ModelSettings& settings,
                   sched::QueueOptions* options);
 
+// The queue whose batches a version is warmed up for: `queue`, with its own parameters where
+// versions bring them.
+sched::QueueOptions QueueToWarmFor(const config::PlatformSettings& platform,
+                                   const config::ModelSettings& settings,
+                                   const models::VersionFiles& files, sched::QueueOptions queue);
+
 // Then, where versions bring their own parameters: those of `file`, or no batching without one.
 // INVALID_ARGUMENT fails the load.
 absl::Status PlanVersionBatching(const config::PlatformSettings& platform,

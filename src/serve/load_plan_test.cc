@@ -16,6 +16,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 const fleet::WorkerKey kKey{.model = "m", .version = 7};
 constexpr Machine kMachine{.cpus = 3, .cores = 3};
@@ -214,6 +216,34 @@ TEST(PlanBatching, TheOriginalsParametersComeBeforeOurSettings) {
                {.batching_enabled = false}, &off);
   EXPECT_FALSE(off.batching.has_value());
   EXPECT_EQ(off.rows_max, 1);
+}
+
+TEST(QueueToWarmFor, IsTheVersionsOwnWhereVersionsBringTheirParameters) {
+  config::PlatformSettings platform{
+      .batching = config::BatchingParameters{.max_batch_size = 8, .allowed_batch_sizes = {2, 8}},
+      .per_model_batching = true};
+  config::ModelSettings settings;
+  models::VersionFiles files;
+  const auto rows = [&] {
+    sched::QueueOptions queue;
+    PlanBatching(platform, settings, &queue);
+    const sched::QueueOptions planned = QueueToWarmFor(platform, settings, files, queue);
+    files.warm_up_bytes = 1;
+    EXPECT_EQ(PlanWarmUp(files, {.recorded_warm_up = true}, planned)->rows,
+              WarmUpRows({}, planned));
+    return WarmUpRows({}, planned);
+  };
+  EXPECT_THAT(rows(), ElementsAre(1));  // Without a file, no batching.
+  files.batching_parameters = "max_batch_size { value: 3 } allowed_batch_sizes: 3";
+  EXPECT_THAT(rows(), ElementsAre(3));
+  files.batching_parameters = "max_batch_size: 3";  // Fails the load later.
+  EXPECT_THAT(rows(), Not(IsEmpty()));
+  files.batching_parameters = "max_batch_size { value: 3 } allowed_batch_sizes: 3";
+  settings.batching_enabled = false;
+  EXPECT_THAT(rows(), ElementsAre(1));
+  settings.batching_enabled.reset();
+  platform.per_model_batching = false;
+  EXPECT_THAT(rows(), ElementsAre(2, 8));
 }
 
 TEST(PlanVersionBatching, TakesTheVersionsFileOrNoBatching) {

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from clients import error_of
 from local_server import eventually
+from test_warm_up import warmed
 from test_worker_death import settings_for
 
 
@@ -126,6 +127,7 @@ def test_versions_bring_their_own_parameters(start, models, tmp_path, grpc_clien
         ("small", "max_batch_size { value: 2 }"),
         ("none", None),
         ("bad", "max_batch_size: 2"),
+        ("three", "max_batch_size { value: 3 } allowed_batch_sizes: 3"),
     ):
         folder = tmp_path / name / "1"
         shutil.copytree(models / "half" / "1", folder)
@@ -133,7 +135,7 @@ def test_versions_bring_their_own_parameters(start, models, tmp_path, grpc_clien
             (folder / "batching_params.pbtxt").write_text(text)
         folders[name] = tmp_path / name
     server = start(
-        "max_batch_size { value: 4 }",
+        "max_batch_size { value: 4 } allowed_batch_sizes: [1, 2, 4]",
         per_model=folders,
         enable_per_model_batching_parameters="true",
         max_num_load_retries=0,
@@ -150,6 +152,10 @@ def test_versions_bring_their_own_parameters(start, models, tmp_path, grpc_clien
     message = eventually(lambda: client.status("bad")[0].status.error_message, "bad has failed")
     assert "Error parsing text-format tensorflow.serving.BatchingParameters" in message
     assert "batching_params.pbtxt:1:17" in message
+    # Each is warm in the sizes of its own file, or unbatched.
+    eventually(lambda: client.states("three") == {1: "AVAILABLE"}, "three is up")
+    assert warmed(server, "three") == warmed(server, "none") == ("zeros", 1)
+    assert "warm-up of" not in server.log()
 
 
 def test_a_model_of_a_platform_file_runs_by_its_rules(servers, models, tmp_path, grpc_client):
