@@ -177,17 +177,17 @@ class World {
         tensor::Criticality::kCritical, tensor::Criticality::kCritical,
         tensor::Criticality::kSheddable, tensor::Criticality::kCriticalPlus};
     sched::Call request{.signature = call.signature,
-                 .inputs = call.inputs.tensors,
-                 .keep = call.inputs.keep,
-                 .rows = call.rows,
-                 .arrived = call.arrived,
-                 .deadline = call.deadline,
-                 .criticality = classes[random_.Below(4)],
-                 .retry = random_.Chance(10),
-                 .client = static_cast<ClientBucket>(random_.Below(3)),
-                 .done = [this, number](CallResult result) {
-                   Answered(*calls_[static_cast<size_t>(number)], result);
-                 }};
+                        .inputs = call.inputs.tensors,
+                        .keep = call.inputs.keep,
+                        .rows = call.rows,
+                        .arrived = call.arrived,
+                        .deadline = call.deadline,
+                        .criticality = classes[random_.Below(4)],
+                        .retry = random_.Chance(10),
+                        .client = static_cast<ClientBucket>(random_.Below(3)),
+                        .done = [this, number](CallResult result) {
+                          Answered(*calls_[static_cast<size_t>(number)], result);
+                        }};
     if (random_.Chance(50)) {
       call.id = queue_->Submit(std::move(request));
     } else {

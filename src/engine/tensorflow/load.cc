@@ -45,8 +45,8 @@ absl::Status LoadOpLibraries(const TensorFlowApi& api, const std::vector<std::st
   return absl::OkStatus();
 }
 
-// The format before SavedModel has the code that the original gives it; TensorFlow's own error would
-// speak of a missing file.
+// The format before SavedModel has the code that the original gives it; TensorFlow's own error
+// would speak of a missing file.
 absl::Status CheckFormat(const std::string& directory) {
   const auto has = [&directory](const char* name) {
     return access(base::Cat(directory, "/", name).c_str(), F_OK) == 0;
