@@ -3,6 +3,8 @@
 
 #include "serve/load_plan.h"
 
+#include <utility>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -227,10 +229,11 @@ TEST(QueueToWarmFor, IsTheVersionsOwnWhereVersionsBringTheirParameters) {
   const auto rows = [&] {
     sched::QueueOptions queue;
     PlanBatching(platform, settings, &queue);
-    const sched::QueueOptions planned = QueueToWarmFor(platform, settings, files, queue);
+    const sched::QueueOptions planned = QueueToWarmFor(platform, settings, files, std::move(queue));
     files.warm_up_bytes = 1;
-    EXPECT_EQ(PlanWarmUp(files, {.recorded_warm_up = true}, planned)->rows,
-              WarmUpRows({}, planned));
+    models::WorkerSettings worker;
+    worker.recorded_warm_up = true;
+    EXPECT_EQ(PlanWarmUp(files, worker, planned)->rows, WarmUpRows({}, planned));
     return WarmUpRows({}, planned);
   };
   EXPECT_THAT(rows(), ElementsAre(1));  // Without a file, no batching.
