@@ -134,7 +134,7 @@ TEST(OipJson, BinaryTensorsStayInTheBodyAndComeInTheOrderOfTheInputs) {
 
 TEST(OipJson, IdParametersAndOutputsAreRead) {
   const auto request = Parse(R"({"id": "a\"7", "parameters": {"signature_name": "other",
-      "binary_data_output": true, "sequence_id": 3, "priority": 0}, "inputs": [],
+      "binary_data_output": true, "sequence_id": 0, "priority": 0}, "inputs": [],
       "outputs": [{"name": "y"}, {"name": "z", "parameters": {"binary_data": false}}]})");
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->id, "a\"7");
