@@ -3,10 +3,10 @@
 
 #include "serve/load_plan.h"
 
-#include <utility>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <utility>
 
 #include "base/limits.h"
 #include "base/sched_limits.h"
