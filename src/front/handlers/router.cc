@@ -271,8 +271,10 @@ void Router::RefuseRestEarly(Exchange& exchange) {
   const std::optional<tensor::ModelSpec> spec = InferredModel(head);
   // Other errors are found, and said, when the body is there.
   if (!spec || !Permits(context_, head, Operation::kInfer, spec->name)) return;
+  sched::VersionQueue* const queue = QueueHere(exchange, *spec);
+  if (queue == nullptr) return;
   const std::optional<sched::CallResult> refusal = RefusalBefore(
-      exchange, *spec, {.bytes = bytes, .deadline = RestDeadline(context_, head.arrived)});
+      head, queue, {.bytes = bytes, .deadline = RestDeadline(context_, head.arrived)});
   if (!refusal.has_value()) return;
   exchange.trace().method = MethodOfTarget(head);
   ReplyJsonError(exchange, refusal->status, cors(), refusal->retry_after);
@@ -291,26 +293,26 @@ void Router::OnBodyBegin(Exchange& exchange, std::span<const std::byte> begin, u
   if (!spec.has_value() || !Permits(context_, head, Operation::kInfer, spec->name)) return;
   const absl::StatusOr<GrpcHead> grpc = ParseGrpcHead(head);
   if (!grpc.ok() || grpc->service != kPredictionService) return;  // Other messages are other bytes.
+  sched::VersionQueue* const queue = QueueHere(exchange, *spec);
+  if (queue == nullptr) return;
   const std::optional<sched::CallResult> refusal = RefusalBefore(
-      exchange, *spec,
+      head, queue,
       {.bytes = bytes,
        .retry = grpc->previous_attempts > 0,
        .deadline = std::min(grpc->deadline, head.arrived + limits::kDeadlineDefault)});
   if (refusal.has_value()) {
     return ReplyGrpc(exchange, refusal->status, {}, refusal->retry_after);
   }
-  if (method == Method::kPredict) ReceiveInPlace(exchange, *spec, begin, bytes);
+  if (method == Method::kPredict) ReceiveInPlace(exchange, queue, begin, bytes);
 }
 
 // Has the body received in memory that the model's worker reads, with its large tensor at a
-// multiple of 64, where the runtime takes it without a copy. Only where the model is at home on
-// this loop.
-void Router::ReceiveInPlace(Exchange& exchange, const tensor::ModelSpec& spec,
+// multiple of 64, where the runtime takes it without a copy.
+void Router::ReceiveInPlace(Exchange& exchange, sched::VersionQueue* queue,
                             std::span<const std::byte> begin, uint64_t bytes) {
   const std::optional<wire::ContentPlace> content =
       wire::PeekContent(wire::Chars(begin.subspan(kGrpcPrefixBytes)), kInPlaceBytesMin);
-  sched::VersionQueue* const queue = QueueHere(exchange, spec);
-  if (!content.has_value() || queue == nullptr) return;
+  if (!content.has_value()) return;
   const size_t before = (kGrpcPrefixBytes + content->offset) % kTensorAlignment;
   const size_t gap = (kTensorAlignment - before) % kTensorAlignment;
   const fleet::ReceivePlace place = queue->LeaseForReceive(gap + bytes);
@@ -326,12 +328,9 @@ sched::VersionQueue* Router::QueueHere(Exchange& exchange, const tensor::ModelSp
 
 // What the queue of the model says to a call whose body is still on its way. Other errors are
 // found, and said, when it is there.
-std::optional<sched::CallResult> Router::RefusalBefore(Exchange& exchange,
-                                                       const tensor::ModelSpec& spec,
+std::optional<sched::CallResult> Router::RefusalBefore(const RequestHead& head,
+                                                       sched::VersionQueue* queue,
                                                        sched::EarlyCall call) {
-  sched::VersionQueue* const queue = QueueHere(exchange, spec);
-  if (queue == nullptr) return std::nullopt;
-  const RequestHead& head = exchange.head();
   call.criticality = CriticalityOf(head).value_or(tensor::Criticality::kCritical);
   call.client = ClientOf(head, context_.server->options->client_identity_header);
   call.arrived = head.arrived;

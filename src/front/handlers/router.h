@@ -45,10 +45,10 @@ class Router final : public Service {
   void OnRest(std::shared_ptr<Exchange> exchange);
   void RefuseRestEarly(Exchange& exchange);
   sched::VersionQueue* QueueHere(Exchange& exchange, const tensor::ModelSpec& spec) const;
-  void ReceiveInPlace(Exchange& exchange, const tensor::ModelSpec& spec,
+  void ReceiveInPlace(Exchange& exchange, sched::VersionQueue* queue,
                       std::span<const std::byte> begin, uint64_t bytes);
-  std::optional<sched::CallResult> RefusalBefore(Exchange& exchange, const tensor::ModelSpec& spec,
-                                                 sched::EarlyCall call);
+  std::optional<sched::CallResult> RefusalBefore(const RequestHead& head,
+                                                 sched::VersionQueue* queue, sched::EarlyCall call);
   bool cors() const { return context_.cors(); }
 
   HealthWatchers watchers_;
