@@ -3,6 +3,7 @@
 
 #include "engine/model_info.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/protobuf_wire.h"
@@ -194,6 +195,12 @@ std::string Serialize(const ModelInfo& info) {
     base::AppendBytesField(kBatchingParameters, *info.batching_parameters, &out);
   }
   return out;
+}
+
+bool UsesGpu(const ModelInfo& info) {
+  return std::ranges::any_of(info.devices, [](const std::string& device) {
+    return device.find("GPU") != std::string::npos;
+  });
 }
 
 absl::StatusOr<ModelInfo> ParseModelInfo(std::string_view bytes) {

@@ -57,6 +57,9 @@ struct ModelInfo {
   std::optional<std::string> batching_parameters;
 };
 
+// Whether one of its devices is a GPU.
+bool UsesGpu(const ModelInfo& info);
+
 std::string Serialize(const ModelInfo& info);
 // INVALID_ARGUMENT for anything malformed.
 absl::StatusOr<ModelInfo> ParseModelInfo(std::string_view bytes);

@@ -250,8 +250,7 @@ void Host::Start(const fleet::WorkerKey& key, const models::VersionFiles& files,
   const config::PlatformSettings& platform = PlatformOf(*setup_.platforms, config.platform);
   VersionSetup setup = SetupOf(key, platform);
   const config::ModelSettings& settings = SettingsOf(settings_, key.model);
-  const sched::QueueOptions queue =
-      QueueToWarmFor(platform, settings, files, SetupOf(key, platform).queue);
+  const sched::QueueOptions queue = QueueToWarmFor(platform, settings, files);
   spec.load = PlanLoad(key, files, config, settings, platform, *setup_.options, setup_.machine,
                        queue, workers_started_++);
   std::optional<WarmUpPlan> warm_up = PlanWarmUp(files, config.worker, queue);

@@ -245,10 +245,7 @@ absl::Duration LoadWaitMax(const fleet::WorkerKey& key, const config::ModelSetti
 }
 
 std::string WhyStageOne(const engine::ModelInfo& info, std::optional<int> asked) {
-  const bool gpu = std::ranges::any_of(info.devices, [](const std::string& device) {
-    return device.find("GPU") != std::string::npos;
-  });
-  if (gpu) return "the drivers of its GPU need what stage 2 takes";
+  if (engine::UsesGpu(info)) return "the drivers of its GPU need what stage 2 takes";
   if (asked == 1) return "its settings ask for no more";
   if (asked == 2 || info.warm_up_runs > 0) return "";
   const std::string_view reason =
@@ -305,7 +302,9 @@ void PlanBatching(const config::PlatformSettings& platform, const config::ModelS
 
 sched::QueueOptions QueueToWarmFor(const config::PlatformSettings& platform,
                                    const config::ModelSettings& settings,
-                                   const models::VersionFiles& files, sched::QueueOptions queue) {
+                                   const models::VersionFiles& files) {
+  sched::QueueOptions queue;
+  PlanBatching(platform, settings, &queue);
   if (!settings.batching_enabled.value_or(true)) return queue;
   // What is wrong with the file fails the load, once the worker has brought it.
   PlanVersionBatching(platform, files.batching_parameters, &queue).IgnoreError();

@@ -91,11 +91,10 @@ std::optional<WarmUpPlan> PlanWarmUp(const models::VersionFiles& files,
 void PlanBatching(const config::PlatformSettings& platform, const config::ModelSettings& settings,
                   sched::QueueOptions* options);
 
-// The queue whose batches a version is warmed up for: `queue`, with its own parameters where
-// versions bring them.
+// The batching that a version is warmed up for: with its own parameters where versions bring them.
 sched::QueueOptions QueueToWarmFor(const config::PlatformSettings& platform,
                                    const config::ModelSettings& settings,
-                                   const models::VersionFiles& files, sched::QueueOptions queue);
+                                   const models::VersionFiles& files);
 
 // Then, where versions bring their own parameters: those of `file`, or no batching without one.
 // INVALID_ARGUMENT fails the load.

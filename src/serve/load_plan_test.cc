@@ -6,8 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <utility>
-
 #include "base/limits.h"
 #include "base/sched_limits.h"
 #include "base/text.h"
@@ -227,9 +225,7 @@ TEST(QueueToWarmFor, IsTheVersionsOwnWhereVersionsBringTheirParameters) {
   config::ModelSettings settings;
   models::VersionFiles files;
   const auto rows = [&] {
-    sched::QueueOptions queue;
-    PlanBatching(platform, settings, &queue);
-    const sched::QueueOptions planned = QueueToWarmFor(platform, settings, files, std::move(queue));
+    const sched::QueueOptions planned = QueueToWarmFor(platform, settings, files);
     files.warm_up_bytes = 1;
     models::WorkerSettings worker;
     worker.recorded_warm_up = true;

@@ -32,9 +32,7 @@ absl::Duration CpuTime(int whose) {
 bool UsesGpu(const engine::Model& model) {
   engine::ModelInfo info;
   model.Describe(&info);
-  return std::ranges::any_of(info.devices, [](const std::string& device) {
-    return device.find("GPU") != std::string::npos;
-  });
+  return engine::UsesGpu(info);
 }
 
 // A signature, and zeros that it takes.
