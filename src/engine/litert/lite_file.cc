@@ -93,29 +93,23 @@ class Reader {
   }
 
   absl::StatusOr<Names> InputNames(LiteRtSignature* signature) const {
-    Names names;
-    ASSIGN_OR_RETURN(const size_t count,
-                     Count(Get<size_t>(api_.LiteRtGetNumSignatureInputs, signature)));
-    for (size_t i = 0; i < count; ++i) {
-      ASSIGN_OR_RETURN(const char* const name,
-                       Get<const char*>(api_.LiteRtGetSignatureInputName, signature, i));
-      ASSIGN_OR_RETURN(LiteRtTensor* const tensor,
-                       Get<LiteRtTensor*>(api_.LiteRtGetSignatureInputTensorByIndex, signature, i));
-      names[tensor] = Text(name);
-    }
-    return names;
+    return NamesOf(signature, api_.LiteRtGetNumSignatureInputs, api_.LiteRtGetSignatureInputName,
+                   api_.LiteRtGetSignatureInputTensorByIndex);
   }
 
   absl::StatusOr<Names> OutputNames(LiteRtSignature* signature) const {
+    return NamesOf(signature, api_.LiteRtGetNumSignatureOutputs, api_.LiteRtGetSignatureOutputName,
+                   api_.LiteRtGetSignatureOutputTensorByIndex);
+  }
+
+  template <typename CountOf, typename NameOf, typename TensorOf>
+  absl::StatusOr<Names> NamesOf(LiteRtSignature* signature, CountOf count_of, NameOf name_of,
+                                TensorOf tensor_of) const {
     Names names;
-    ASSIGN_OR_RETURN(const size_t count,
-                     Count(Get<size_t>(api_.LiteRtGetNumSignatureOutputs, signature)));
+    ASSIGN_OR_RETURN(const size_t count, Count(Get<size_t>(count_of, signature)));
     for (size_t i = 0; i < count; ++i) {
-      ASSIGN_OR_RETURN(const char* const name,
-                       Get<const char*>(api_.LiteRtGetSignatureOutputName, signature, i));
-      ASSIGN_OR_RETURN(
-          LiteRtTensor* const tensor,
-          Get<LiteRtTensor*>(api_.LiteRtGetSignatureOutputTensorByIndex, signature, i));
+      ASSIGN_OR_RETURN(const char* const name, Get<const char*>(name_of, signature, i));
+      ASSIGN_OR_RETURN(LiteRtTensor* const tensor, Get<LiteRtTensor*>(tensor_of, signature, i));
       names[tensor] = Text(name);
     }
     return names;
