@@ -53,11 +53,7 @@ class BatchingTest : public ::testing::Test {
     if (answers_[name].outputs.size() != 1) return {};
     return FloatsOf(answers_[name].outputs[0]);
   }
-  std::vector<int64_t> RunRows() const {
-    std::vector<int64_t> rows;
-    for (const FakeRun& run : worker_->runs) rows.push_back(run.rows);
-    return rows;
-  }
+  std::vector<int64_t> RunRows() const { return worker_->RunRows(); }
 
   loop::FakeTimers timers_;
   std::unique_ptr<FakeWorker> worker_;

@@ -47,11 +47,7 @@ class TogetherTest : public ::testing::Test {
                  .deadline = timers_.Now() + timeout,
                  .done = [this, name](CallResult result) { answers_[name] = std::move(result); }});
   }
-  std::vector<int64_t> RunRows() const {
-    std::vector<int64_t> rows;
-    for (const FakeRun& run : worker_->runs) rows.push_back(run.rows);
-    return rows;
-  }
+  std::vector<int64_t> RunRows() const { return worker_->RunRows(); }
 
   loop::FakeTimers timers_;
   std::unique_ptr<FakeWorker> worker_;

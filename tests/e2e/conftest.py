@@ -131,6 +131,26 @@ def grpc_client():
         client.close()
 
 
+@pytest.fixture(scope="module")
+def http(server):
+    """Triton's client."""
+    from tritonclient.http import InferenceServerClient
+
+    client = InferenceServerClient(f"127.0.0.1:{server.rest_port}", concurrency=2)
+    yield client
+    client.close()
+
+
+@pytest.fixture(scope="module")
+def over_grpc(server):
+    """Triton's other client."""
+    from tritonclient.grpc import InferenceServerClient
+
+    client = InferenceServerClient(server.grpc)
+    yield client
+    client.close()
+
+
 @pytest.fixture
 def rest_client():
     opened = []

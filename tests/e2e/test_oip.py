@@ -38,20 +38,6 @@ def server(module_servers, models):
     return module_servers.start(models={name: models / name for name in MODELS})
 
 
-@pytest.fixture(scope="module")
-def http(server):
-    client = triton_http.InferenceServerClient(f"127.0.0.1:{server.rest_port}", concurrency=2)
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def over_grpc(server):
-    client = triton_grpc.InferenceServerClient(server.grpc)
-    yield client
-    client.close()
-
-
 def http_input(name, datatype, value, binary):
     tensor = triton_http.InferInput(name, list(value.shape), datatype)
     tensor.set_data_from_numpy(value, binary_data=binary)

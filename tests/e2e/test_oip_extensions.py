@@ -12,7 +12,6 @@ import grpc
 import numpy as np
 import pytest
 import tritonclient.grpc as triton_grpc
-import tritonclient.http as triton_http
 from clients import SECONDS, error_of
 from local_server import eventually
 from test_oip import HALF, X, grpc_input, http_input, infer_http, refused
@@ -29,20 +28,6 @@ def server(module_servers, models):
         models={name: models / name for name in ("half", "sleep_ms")},
         settings=settings_for(models, "sleep_ms"),
     )
-
-
-@pytest.fixture(scope="module")
-def http(server):
-    client = triton_http.InferenceServerClient(f"127.0.0.1:{server.rest_port}", concurrency=2)
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def over_grpc(server):
-    client = triton_grpc.InferenceServerClient(server.grpc)
-    yield client
-    client.close()
 
 
 # ---- Parameters of a request -----------------------------------------------------------

@@ -111,6 +111,13 @@ class FakeWorker final : public fleet::Worker {
   // Runs taken beyond the executors. They are imagined to run at once, too: only who gets what
   // matters here.
   int staged_max = 0;
+  // Of all runs that were ever started.
+  std::vector<int64_t> RunRows() const {
+    std::vector<int64_t> rows;
+    for (const FakeRun& run : runs) rows.push_back(run.rows);
+    return rows;
+  }
+
   std::vector<FakeRun> runs;  // All that were ever started.
 
  private:
