@@ -71,6 +71,7 @@ enum class Metric : size_t {
   kLoadTime,
   kWarmUpTime,
   kAccessLogLines,
+  kSourceOk,
   kCount,
 };
 
@@ -192,6 +193,8 @@ inline constexpr std::array<MetricRow, static_cast<size_t>(Metric::kCount)> kMet
      "Microseconds of each warm-up.", kLoadBuckets},
     {"tensord_access_log_lines_total", MetricKind::kCounter, "result",
      "Lines of --access_log: written, or dropped because the disk did not keep up."},
+    {"tensord_source_ok", MetricKind::kGauge, "model_name",
+     "1 while the model's base path can be listed and has a version that is asked for, else 0."},
 }};
 
 }  // namespace tensord::obs

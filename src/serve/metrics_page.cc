@@ -60,7 +60,11 @@ void ShowStates(obs::Metrics* metrics, const models::Snapshot& snapshot) {
   metrics->Clear(Metric::kReplicas);
   metrics->Clear(Metric::kSandboxGrade);
   metrics->Clear(Metric::kSandboxStage);
+  metrics->Clear(Metric::kSourceOk);
   for (const auto& [name, model] : snapshot.models) {
+    if (model->configured && model->looked_at) {
+      obs::Set(metrics->Gauge(Metric::kSourceOk, {name}), model->source.ok() ? 1 : 0);
+    }
     for (const models::VersionEntry& version : model->versions) {
       const std::string number = base::Cat(version.number);
       const std::string state(models::StateName(version.state));

@@ -14,6 +14,7 @@ import pytest
 from clients import GrpcClient, Load, error_of
 from local_server import MIB, eventually, model_config
 from tensorflow_serving.apis import model_management_pb2
+from test_metrics import MONITORING, scrape
 
 X = np.array([2.0], np.float32)
 CODE = grpc.StatusCode
@@ -280,16 +281,24 @@ def test_models_added_by_two_clients_at_once_are_both_looked_at(servers, models,
 
 
 def test_d12_an_outage_of_the_storage_unloads_nothing_and_is_said_once(
-    servers, models, tmp_path, grpc_client
+    servers, models, tmp_path, grpc_client, rest_client
 ):
     base = tmp_path / "half"
     place(models / "half/1", base, 1)
-    server = servers.start(models={"half": base})
-    client = grpc_client(server)
+    monitoring = tmp_path / "monitoring.config"
+    monitoring.write_text(MONITORING)
+    server = servers.start(models={"half": base}, monitoring_config_file=monitoring)
+    client, rest = grpc_client(server), rest_client(server)
+
+    def source_ok():
+        return scrape(rest).value("tensord_source_ok", model_name="half")
+
+    assert source_ok() == 1
     away = base.with_name("away")
     with Load(lambda _: answer(client), threads=2, pause=0.02) as load:
         base.rename(away)
         eventually(lambda: "what serves serves on" in server.log(), "the outage is said")
+        assert source_ok() == 0
         base.write_text("not a directory: listing it is an error")
         time.sleep(2)
         base.unlink()
@@ -299,6 +308,7 @@ def test_d12_an_outage_of_the_storage_unloads_nothing_and_is_said_once(
         base.rmdir()
         away.rename(base)
         eventually(lambda: "is fine again" in server.log(), "the end of it is said")
+        assert source_ok() == 1
         place(models / "half/3", base, 3)
         eventually(lambda: client.states("half").get(3) == "AVAILABLE", "versions are found again")
     assert load.failed == 0, load.errors[:5]

@@ -127,7 +127,8 @@ TEST_F(CostsTest, ASealedWorkerCostsNoMoreThanAnother) {
     GTEST_LOG_(INFO) << model << ": CPU of a run in the worker, stage 1 " << costs[0][15]
                      << " us, stage 2 " << costs[1][15] << " us (medians); least " << costs[0][0]
                      << " and " << costs[1][0] << " us";
-    EXPECT_LT(costs[1][15], 1.5 * costs[0][15] + 5);
+    // The least of the rounds: what runs beside the test disturbs the others.
+    EXPECT_LT(costs[1][0], 1.5 * costs[0][0] + 5);
   }
 }
 
