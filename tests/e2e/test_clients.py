@@ -98,6 +98,7 @@ SERVICES = {
     "grpc.reflection.v1.ServerReflection": {"ServerReflectionInfo"},
     "grpc.reflection.v1alpha.ServerReflection": {"ServerReflectionInfo"},
     "inference.GRPCInferenceService": {
+        "ModelConfig",
         "ModelInfer",
         "ModelMetadata",
         "ModelReady",

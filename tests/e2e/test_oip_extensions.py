@@ -179,6 +179,31 @@ def test_statistics_are_the_same_over_grpc_and_of_all_models(http, over_grpc):
     assert refused(lambda: http.get_inference_statistics("half", "9")).status() == "404"
 
 
+# ---- Configuration ----------------------------------------------------------------------
+
+
+def test_a_model_is_described_as_a_configuration(http, over_grpc):
+    told = http.get_model_config("half")
+    tensor = {"data_type": "TYPE_FP32", "dims": [-1]}
+    assert told == {
+        "name": "half",
+        "platform": "tensorflow_savedmodel",
+        "backend": "tensorflow",
+        "max_batch_size": 0,
+        "input": [{"name": "x", **tensor}],
+        "output": [{"name": "y", **tensor}],
+    }
+    (config,) = [over_grpc.get_model_config("half", "3").config]
+    assert (config.name, config.platform, config.max_batch_size) == (
+        "half",
+        "tensorflow_savedmodel",
+        0,
+    )
+    assert [(t.name, t.data_type, list(t.dims)) for t in config.input] == [("x", 11, [-1])]
+    assert refused(lambda: http.get_model_config("nobody")).status() == "404"
+    assert "model_configuration" in http.get_server_metadata()["extensions"]
+
+
 # ---- What is not served ------------------------------------------------------------------
 
 
@@ -216,7 +241,7 @@ def test_streams_of_inference_are_refused_in_words(server):
 
 
 def test_other_methods_of_the_service_are_unimplemented(over_grpc):
-    for method in ("TraceSetting", "LogSettings", "ModelConfig"):
+    for method in ("TraceSetting", "LogSettings"):
         call = over_grpc._channel.unary_unary(f"/inference.GRPCInferenceService/{method}")
         error = error_of(lambda c=call: c(b"", timeout=SECONDS))
         assert error.code() == UNIMPLEMENTED

@@ -116,6 +116,9 @@ PARTIAL_SERVICES = {
 # Messages of which we carry a part, with the reason; all others must be complete.
 PARTIAL = {
     "tensorflow.serving.SessionRunLog": "no open server offers SessionRun",
+    "inference.ModelConfig": "how Triton is told to run a model, of which nothing applies here",
+    "inference.ModelInput": "likewise",
+    "inference.ModelOutput": "likewise",
 }
 
 

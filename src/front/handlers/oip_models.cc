@@ -67,6 +67,13 @@ absl::StatusOr<std::string> OipMetadata(const LoopContext& context, Exchange& ex
                                  : &servable->signatures[static_cast<size_t>(signature)]});
 }
 
+void DescribeGrpc(const LoopContext& context, Exchange& exchange,
+                  std::span<const std::byte> message, OipPrinter print) {
+  const absl::StatusOr<tensor::ModelSpec> spec = wire::ParseOipModelRequest(wire::Chars(message));
+  ReplyGrpcResult(exchange, spec.ok() ? OipMetadata(context, exchange, *spec, print)
+                                      : absl::StatusOr<std::string>(spec.status()));
+}
+
 std::string_view IndexState(const models::VersionEntry& version) {
   switch (version.state) {
     case models::State::kAvailable:
@@ -203,10 +210,12 @@ void OipServerGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, con
 
 void OipModelGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
                   std::span<const std::byte> message) {
-  const absl::StatusOr<tensor::ModelSpec> spec = wire::ParseOipModelRequest(wire::Chars(message));
-  ReplyGrpcResult(*exchange, spec.ok()
-                                 ? OipMetadata(context, *exchange, *spec, wire::EncodeOipModel)
-                                 : absl::StatusOr<std::string>(spec.status()));
+  DescribeGrpc(context, *exchange, message, wire::EncodeOipModel);
+}
+
+void OipConfigGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
+                   std::span<const std::byte> message) {
+  DescribeGrpc(context, *exchange, message, wire::EncodeOipConfig);
 }
 
 void OipIndexGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead&,
@@ -242,6 +251,10 @@ void OipRest(LoopContext& context, std::shared_ptr<Exchange> exchange,
       return ReplyJsonResult(*exchange,
                              OipMetadata(context, *exchange, OipSpecOf(route), wire::PrintOipModel),
                              context.cors());
+    case wire::OipKind::kConfig:
+      return ReplyJsonResult(
+          *exchange, OipMetadata(context, *exchange, OipSpecOf(route), wire::PrintOipConfig),
+          context.cors());
     case wire::OipKind::kStatistics:
       return OipStatisticsRest(context, *exchange, route);
     case wire::OipKind::kIndex:

@@ -25,6 +25,8 @@ void OipServerGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, con
                    std::span<const std::byte> message);
 void OipModelGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
                   std::span<const std::byte> message);
+void OipConfigGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
+                   std::span<const std::byte> message);
 void OipIndexGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,
                   std::span<const std::byte> message);
 void OipLoadGrpc(LoopContext& context, std::shared_ptr<Exchange> exchange, const GrpcHead& head,

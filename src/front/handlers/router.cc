@@ -74,6 +74,7 @@ constexpr std::array kGrpcMethods = {
     GrpcMethod{kOipService, "ServerLive", Method::kProbe, OipLiveGrpc},
     GrpcMethod{kOipService, "ServerReady", Method::kProbe, OipReadyGrpc},
     GrpcMethod{kOipService, "ModelReady", Method::kProbe, OipModelReadyGrpc},
+    GrpcMethod{kOipService, "ModelConfig", Method::kGetModelMetadata, OipConfigGrpc},
     GrpcMethod{kOipService, "ModelStatistics", Method::kGetModelMetadata, OipStatisticsGrpc},
     GrpcMethod{kOipService, "RepositoryIndex", Method::kReload, OipIndexGrpc},
     GrpcMethod{kOipService, "RepositoryModelLoad", Method::kReload, OipLoadGrpc},
@@ -103,7 +104,6 @@ constexpr std::pair<std::string_view, std::string_view> kOipUnserved[] = {
     {"ModelStreamInfer", "streams of inference are not served; call ModelInfer for each request"},
     {"SystemSharedMemory", "shared memory is not served; send and take the tensors' values"},
     {"CudaSharedMemory", "shared memory is not served; send and take the tensors' values"},
-    {"ModelConfig", "models have no Triton configuration here; ModelMetadata tells their tensors"},
 };
 
 absl::Status NoSuchMethod(const GrpcHead& head) {
@@ -160,6 +160,7 @@ Method MethodOf(wire::OipKind kind) {
       return Method::kPredict;
     case wire::OipKind::kServer:
     case wire::OipKind::kModel:
+    case wire::OipKind::kConfig:
     case wire::OipKind::kStatistics:
       return Method::kGetModelMetadata;
     case wire::OipKind::kLive:

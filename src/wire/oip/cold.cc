@@ -23,8 +23,9 @@ using tensor::Endpoint;
 
 constexpr std::string_view kServerName = "tensord";
 constexpr std::string_view kPlatform = "tensorflow_savedmodel";
-constexpr std::array<std::string_view, 3> kExtensions = {"binary_tensor_data", "model_repository",
-                                                         "statistics"};
+constexpr std::string_view kBackend = "tensorflow";
+constexpr std::array<std::string_view, 4> kExtensions = {
+    "binary_tensor_data", "model_configuration", "model_repository", "statistics"};
 
 std::string Serialize(const google::protobuf::MessageLite& message) {
   return message.SerializeAsString();
@@ -55,6 +56,39 @@ void AddEndpoint(const Endpoint& endpoint,
   metadata->set_name(ToUtf8(endpoint.name));
   metadata->set_datatype(DatatypeOf(endpoint));
   for (const int64_t dim : ShapeOf(endpoint)) metadata->add_shape(dim);
+}
+
+// Triton's configurations have other names for the same types.
+std::string ConfigTypeOf(const Endpoint& endpoint) {
+  const std::string name = DatatypeOf(endpoint);
+  return base::Cat("TYPE_", name == "BYTES" ? "STRING" : name);
+}
+
+template <typename Message>
+void AddConfigured(const Endpoint& endpoint, Message* message) {
+  message->set_name(ToUtf8(endpoint.name));
+  auto type = inference::TYPE_INVALID;
+  (void)inference::DataType_Parse(ConfigTypeOf(endpoint), &type);
+  message->set_data_type(type);
+  for (const int64_t dim : ShapeOf(endpoint)) message->add_dims(dim);
+}
+
+void PrintConfigured(std::string_view name, std::span<const Endpoint> endpoints, JsonText* json) {
+  json->Name(name);
+  json->Open('[');
+  for (const Endpoint& endpoint : endpoints) {
+    json->Open('{');
+    json->Name("name");
+    json->Text(endpoint.name);
+    json->Name("data_type");
+    json->Text(ConfigTypeOf(endpoint));
+    json->Name("dims");
+    json->Open('[');
+    for (const int64_t dim : ShapeOf(endpoint)) json->Number(dim);
+    json->Close(']');
+    json->Close('}');
+  }
+  json->Close(']');
 }
 
 void PrintEndpoints(std::string_view name, std::span<const Endpoint> endpoints, JsonText* json) {
@@ -183,6 +217,44 @@ std::string PrintOipModel(const OipModel& model) {
   }
   PrintEndpoints("inputs", inputs, &json);
   PrintEndpoints("outputs", outputs, &json);
+  json.Close('}');
+  return json.Take();
+}
+
+std::string EncodeOipConfig(const OipModel& model) {
+  inference::ModelConfigResponse message;
+  inference::ModelConfig* const config = message.mutable_config();
+  config->set_name(ToUtf8(model.name));
+  config->set_platform(std::string(kPlatform));
+  config->set_backend(std::string(kBackend));
+  if (model.signature != nullptr) {
+    for (const Endpoint& input : model.signature->inputs) AddConfigured(input, config->add_input());
+    for (const Endpoint& output : model.signature->outputs) {
+      AddConfigured(output, config->add_output());
+    }
+  }
+  return Serialize(message);
+}
+
+std::string PrintOipConfig(const OipModel& model) {
+  JsonText json;
+  json.Open('{');
+  json.Name("name");
+  json.Text(model.name);
+  json.Name("platform");
+  json.Text(kPlatform);
+  json.Name("backend");
+  json.Text(kBackend);
+  json.Name("max_batch_size");
+  json.Number(0);
+  std::span<const Endpoint> inputs;
+  std::span<const Endpoint> outputs;
+  if (model.signature != nullptr) {
+    inputs = model.signature->inputs;
+    outputs = model.signature->outputs;
+  }
+  PrintConfigured("input", inputs, &json);
+  PrintConfigured("output", outputs, &json);
   json.Close('}');
   return json.Take();
 }

@@ -40,6 +40,9 @@ struct OipModel {
 };
 std::string EncodeOipModel(const OipModel& model);
 std::string PrintOipModel(const OipModel& model);
+// The same as Triton's model configuration, which its load generator asks for.
+std::string EncodeOipConfig(const OipModel& model);
+std::string PrintOipConfig(const OipModel& model);
 
 // One version of the repository's index.
 struct OipIndexEntry {

@@ -27,7 +27,7 @@ OipRoute NotFound(std::string_view path) {
                                          "; models are under /v2/models/NAME, see docs/oip.md")));
 }
 
-// models/NAME[/versions/V][/ready|/infer|/stats] and models/stats, without "models".
+// models/NAME[/versions/V][/ready|/infer|/config|/stats] and models/stats, without "models".
 OipRoute ModelRoute(Segments segments, std::string_view path) {
   if (segments.empty() || segments[0].empty()) return NotFound(path);
   if (segments.size() == 1 && segments[0] == "stats") return {.kind = OipKind::kStatistics};
@@ -46,6 +46,8 @@ OipRoute ModelRoute(Segments segments, std::string_view path) {
     route.kind = OipKind::kModelReady;
   } else if (segments[0] == "infer") {
     route.kind = OipKind::kInfer;
+  } else if (segments[0] == "config") {
+    route.kind = OipKind::kConfig;
   } else if (segments[0] == "stats") {
     route.kind = OipKind::kStatistics;
   } else {

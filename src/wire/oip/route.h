@@ -19,6 +19,7 @@ enum class OipKind : uint8_t {
   kModel,   // GET /v2/models/NAME[/versions/V]
   kModelReady,
   kInfer,       // POST .../infer
+  kConfig,      // GET /v2/models/NAME[/versions/V]/config
   kStatistics,  // GET /v2/models[/NAME[/versions/V]]/stats; without a name: of all models.
   kIndex,       // POST /v2/repository/index
   kLoad,        // POST /v2/repository/models/NAME/load

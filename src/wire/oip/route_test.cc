@@ -34,6 +34,7 @@ TEST(OipRoute, EveryPathHasItsCall) {
       {"POST", "/v2/models/m/versions/12/infer", OipKind::kInfer, "m", 12},
       {"GET", "/v2/models/versions", OipKind::kModel, "versions"},
       {"GET", "/v2/models/stats", OipKind::kStatistics},
+      {"GET", "/v2/models/m/config", OipKind::kConfig, "m"},
       {"GET", "/v2/models/m/stats", OipKind::kStatistics, "m"},
       {"GET", "/v2/models/m/versions/3/stats", OipKind::kStatistics, "m", 3},
       {"POST", "/v2/repository/index", OipKind::kIndex},
