@@ -7,7 +7,7 @@
   run.py --only WORD    the cases whose title has the word
   run.py --gate         the project's goals as checks, short ones only (--long: all)
 
-  run.py --publish      the tables and charts of docs/ from the last full run
+  run.py --publish      the tables and charts of docs/ and README, from the last full run
 
 Prints tables and writes bench/results/NAME.json. How it measures, and what the columns mean, is in
 docs/performance.md.
@@ -102,8 +102,12 @@ def publish(document):
         latency, overload = charts["latency"], charts["overload"]
         write(places.CHARTS / "latency.svg", svg.draw(curves.latency_chart(latency)))
         write(places.CHARTS / "overload.svg", svg.draw(curves.goodput_chart(overload)))
-    page = places.ROOT / "docs/performance.md"
-    write(page, written.with_tables(page.read_text(), document))
+    for name, make in {
+        "docs/performance.md": written.markdown,
+        "README.md": written.headline,
+    }.items():
+        page = places.ROOT / name
+        write(page, written.with_part(page.read_text(), make(document)))
 
 
 def gather_curves(options):

@@ -1,13 +1,24 @@
 # SPDX-FileCopyrightText: The tensord authors
 # SPDX-License-Identifier: Apache-2.0
-"""What of a run is checked in: a small summary, and the tables of docs/performance.md. Pure."""
+"""What of a run is checked in: a summary, the tables of docs/performance.md, README's. Pure."""
 
 from method import machine
-from method.cases import ENGINE
+from method.cases import ENGINE, OURS
 from method.table import markdown_table
 
 BEGIN = "<!-- made by ./run bench --full: begin -->"
 END = "<!-- made by ./run bench --full: end -->"
+# Of the README: cases by their titles, and whom tensord is compared with.
+HEADLINES = (
+    "identity, 64 bytes: gRPC x 64",
+    "identity, 64 bytes: REST x 64",
+    "MLP 64-128-64-10: gRPC x 64",
+    "MLP 64-128-64-10: REST x 64",
+    "image, 602 KB: gRPC x 64",
+    "MobileNetV2: gRPC x 4",
+    "BERT-base, 128 tokens: gRPC x 4",
+)
+HEADLINE_PEERS = ("gRPC sync", "gRPC queues", "evhttp + RapidJSON", "bentoml", "litserve")
 ROW_KEYS = ("requests_per_second", "p50_us", "p99_us", "cpu_us_per_request", "failed")
 
 
@@ -81,16 +92,48 @@ def markdown(document):
         )
         rows = curve_rows(curves["latency"], "share", "p99_us", 1e-3)
         parts.append(markdown_table(["load", *names], rows))
+        parts.append("![p99 against load](charts/latency.svg)")
         parts.append("**Goodput, % of the server's own capacity, deadline 100 ms** (open loop)")
         rows = curve_rows(curves["overload"], "times", "goodput_share", 100)
         parts.append(markdown_table(["times capacity", *names], rows))
+        parts.append("![goodput against overload](charts/overload.svg)")
     return "\n\n".join(parts)
 
 
-def with_tables(text, document):
-    """The page with the part between its marks made anew."""
+def headline_row(case):
+    """None for a case that was not measured."""
+    found = case["contestants"]
+    if OURS not in found:
+        return None
+    ours = found[OURS]
+    row = [case["case"], ours["requests_per_second"], ours["cpu_us_per_request"]]
+    for peer in HEADLINE_PEERS:
+        ratio = found.get(peer, {}).get("ratios", {}).get("CPU")
+        row.append(f"{ratio['median']:.1f}" if ratio else "")
+    return row
+
+
+def headline(document):
+    """The README's part: CPU a request beside others', and the charts."""
+    by_title = {case["case"]: case for case in document["cases"]}
+    rows = [headline_row(by_title[title]) for title in HEADLINES if title in by_title]
+    parts = [
+        f"Measured on: {machine.sentence(document['machine'])}, shared by client and servers.",
+        markdown_table(
+            ["", "req/s", "CPU µs a request", *(f"{peer}: CPU x" for peer in HEADLINE_PEERS)],
+            [row for row in rows if row],
+        ),
+    ]
+    if document.get("curves"):
+        parts.append("![p99 against load](docs/charts/latency.svg)")
+        parts.append("![goodput against overload](docs/charts/overload.svg)")
+    return "\n\n".join(parts)
+
+
+def with_part(text, part):
+    """The page with what is between its marks replaced."""
     before, _, rest = text.partition(BEGIN)
     _, mark, after = rest.partition(END)
     if not mark:
         raise ValueError(f"the page has no part between '{BEGIN}' and '{END}'")
-    return f"{before}{BEGIN}\n\n{markdown(document)}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{part}\n\n{END}{after}"

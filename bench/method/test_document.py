@@ -40,16 +40,26 @@ def test_the_summary_is_small_and_keeps_figures_and_intervals():
 
 def test_the_page_gets_its_tables_and_keeps_the_rest():
     page = f"before\n{document.BEGIN}\nold\n{document.END}\nafter\n"
-    text = document.with_tables(page, RUN)
+    text = document.with_part(page, document.markdown(RUN))
     assert text.startswith("before\n")
     assert text.endswith("\nafter\n")
     assert "old" not in text
     assert "3 made again" in text
     assert "| other | 1,000 | 10.0 | 20.0 | 15.0 | 13.0 | 3.00 [3.00, 3.00] |" in text
     assert "bentoml was not measured: it does not install: no network." in text
-    assert document.with_tables(text, RUN) == text
+    assert document.with_part(text, document.markdown(RUN)) == text
+
+
+def test_the_readme_names_how_many_times_the_cpu_others_take():
+    title = "MLP 64-128-64-10: REST x 64"
+    found = rounds_of({"tensord": 5.0, "bare engine": 2.0, "bentoml": 50.0})
+    run = RUN | {"cases": [*RUN["cases"], rounds.summarise(title, found, "tensord")]}
+    text = document.headline(run)
+    assert f"| {title} | 1,000 | 5.00 |  |  |  | 10.0 |  |" in text
+    assert "small" not in text
+    assert "charts" not in text
 
 
 def test_a_page_without_marks_is_an_error():
     with pytest.raises(ValueError, match="has no part between"):
-        document.with_tables("nothing", RUN)
+        document.with_part("nothing", "")
