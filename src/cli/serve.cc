@@ -78,7 +78,7 @@ supervisor::Setup MakeSetup(Style style, const ServerOptions& options,
   for (std::string& argument : config::ToArguments(options)) {
     setup.front.arguments.push_back(std::move(argument));
   }
-  setup.front.environment = environment;
+  setup.front.environment = supervisor::FrontEnvironment(environment);
 
   setup.zygote.path = WorkerPath();
   setup.zygote.arguments = {"tensord-worker", "--zygote"};

@@ -65,6 +65,13 @@ void SetVariable(std::vector<std::string>* environment, std::string_view name,
   environment->push_back(base::Cat(name, "=", value));
 }
 
+// glibc keeps 7 freed pieces of each size a thread at hand, fewer than a front allocates and frees
+// in one turn of its loop: the rest took the slow way, an eighth of a front's time with 64 calls in
+// flight. Of the sizes kept, up to 1 KiB, 128 pieces each are 4 MiB a thread at most.
+constexpr std::string_view kTunables = "GLIBC_TUNABLES";
+constexpr std::string_view kPiecesKept = "glibc.malloc.tcache_count";
+constexpr std::string_view kPiecesKeptValue = "128";
+
 }  // namespace
 
 static_assert(channel::kZygoteSocketFd == channel::kFrontSupervisorFd);
@@ -96,6 +103,14 @@ std::vector<std::string> Environment() {
   std::vector<std::string> variables;
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) variables.emplace_back(*at);
   return variables;
+}
+
+std::vector<std::string> FrontEnvironment(std::vector<std::string> environment) {
+  const std::string given(Variable(environment, kTunables));
+  if (given.find(kPiecesKept) != std::string::npos) return environment;
+  SetVariable(&environment, kTunables,
+              base::Cat(given, given.empty() ? "" : ":", kPiecesKept, "=", kPiecesKeptValue));
+  return environment;
 }
 
 std::vector<std::string> ZygoteEnvironment(std::vector<std::string> environment,

@@ -35,6 +35,9 @@ absl::StatusOr<pid_t> Start(const Program& program, int socket, const std::vecto
 
 // The environment of this process.
 std::vector<std::string> Environment();
+// The same for a front: glibc's allocator keeps more freed pieces a thread at hand, unless
+// GLIBC_TUNABLES says how many.
+std::vector<std::string> FrontEnvironment(std::vector<std::string> environment);
 // The same for a zygote: oneDNN as asked, and TensorFlow's own chatter off unless asked for. Other
 // variables go through: the zygote finds its runtime by them, and drops them before it forks.
 std::vector<std::string> ZygoteEnvironment(std::vector<std::string> environment,

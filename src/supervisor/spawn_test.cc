@@ -85,6 +85,15 @@ TEST(Start, IsAChildWithExitCode127WhenThereIsNoSuchProgram) {
   EXPECT_EQ(WEXITSTATUS(status), 127);
 }
 
+TEST(FrontEnvironment, KeepsMoreFreedPiecesAtHandUnlessToldOtherwise) {
+  const std::string ours = "glibc.malloc.tcache_count=128";
+  EXPECT_THAT(FrontEnvironment({"A=1"}), ElementsAre("A=1", "GLIBC_TUNABLES=" + ours));
+  EXPECT_THAT(FrontEnvironment({"GLIBC_TUNABLES=glibc.malloc.arena_max=2", "A=1"}),
+              ElementsAre("A=1", "GLIBC_TUNABLES=glibc.malloc.arena_max=2:" + ours));
+  const std::string theirs = "GLIBC_TUNABLES=glibc.malloc.tcache_count=0";
+  EXPECT_THAT(FrontEnvironment({theirs, "A=1"}), ElementsAre(theirs, "A=1"));
+}
+
 TEST(ZygoteEnvironment, SetsOneDnnAndQuietsTheRuntime) {
   using channel::OneDnn;
   const std::vector<std::string> plain = {"A=1", "TF_ENABLE_ONEDNN_OPTS=1"};
