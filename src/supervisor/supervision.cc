@@ -88,7 +88,9 @@ void Supervision::Handle(const ChildEnded& event, absl::Time now) {
   if (zygote != zygotes_.end()) {
     runtime = zygote->second;
     zygotes_.erase(zygote);
-    if (FrontLives()) {
+    // A front that has drained leaves, and its zygotes do; which of them is seen first is chance.
+    const bool leaves = phase_ == Phase::kDraining && event.wait_status == 0;
+    if (FrontLives() && !leaves) {
       Do(Say{Severity::kError, base::Cat("the zygote of runtime ", runtime, " (process ", event.pid,
                                          ") ended: ", DescribeEnd(event.wait_status))});
     }

@@ -106,6 +106,16 @@ TEST_F(SupervisionTest, ReportsEndedAndStoppedProcessesToTheFront) {
                                          .runtime = 7})));
 }
 
+TEST_F(SupervisionTest, AZygoteThatLeavesWhileItDrainsIsNoError) {
+  StartWithZygote();
+  On(StopSignal{SIGTERM});
+  const auto told = [](int status) {
+    return Does(TellFront{
+        .kind = ControlKind::kProcessEnded, .pid = kZygote, .wait_status = status, .runtime = 7});
+  };
+  EXPECT_THAT(On(ChildEnded{kZygote, Exited(0)}), ElementsAre(told(Exited(0))));
+}
+
 TEST_F(SupervisionTest, AStoppedFrontIsKilledUnlessItGoesOn) {
   StartWithZygote();
   const auto stopped = [&] {
