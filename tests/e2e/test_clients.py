@@ -85,6 +85,19 @@ def test_the_client_of_kserve_is_served_over_rest_and_grpc(server):
     assert run(program, server.grpc, server.rest).splitlines() == KSERVE_EXPECTED
 
 
+@pytest.mark.parametrize("protocol", ["grpc", "http"])
+def test_the_load_generator_of_triton_measures_it(server, protocol):
+    options = ["--shape", "x:1", "--concurrency-range", "2", "--measurement-mode", "count_windows"]
+    options += ["--stability-percentage", "999", "--max-trials", "3"]  # Others use the machine.
+    address = server.grpc if protocol == "grpc" else server.rest
+    said = run(program_of("perf_analyzer"), "-m", "half", "-i", protocol, "-u", address, *options)
+    asked = int(re.search(r"Request count: (\d+)", said)[1])
+    answered = int(re.search(r"Successful request count: (\d+)", said)[1])  # By ModelStatistics.
+    assert asked > 50
+    assert answered > 0.5 * asked
+    assert "Failed" not in said
+
+
 # ---- grpcurl: all it knows comes from server reflection ----------------------
 
 
