@@ -133,11 +133,11 @@ def latency_chart(found):
 
 def goodput_chart(found):
     lines = {
-        name: [(p["times"], 100 * p["goodput_share"]) for p in points]
+        name: [(p["offered_per_second"], p["goodput_per_second"]) for p in points]
         for name, points in found["points"].items()
     }
     title = f"Answers within {found['deadline_ms']} ms when more is asked than can be done"
-    return Chart(title, "offered load, times capacity", "% of capacity", lines)
+    return Chart(title, "asked a second", "answers a second", lines)
 
 
 def ideal_p99(executors, share, jobs=200_000, seed=7):

@@ -67,6 +67,16 @@ def curve_rows(found, at, key, scale):
     ]
 
 
+def overload_rows(found):
+    return [
+        [
+            f"{points[0]['times']:g}",
+            *(f"{p['goodput_per_second']:,.0f} of {p['offered_per_second']:,.0f}" for p in points),
+        ]
+        for points in zip(*found["points"].values(), strict=True)
+    ]
+
+
 def markdown(document):
     """The tables, in the order of the run."""
     arena = document["rounds"]
@@ -93,8 +103,11 @@ def markdown(document):
         rows = curve_rows(curves["latency"], "share", "p99_us", 1e-3)
         parts.append(markdown_table(["load", *names], rows))
         parts.append("![p99 against load](charts/latency.svg)")
-        parts.append("**Goodput, % of the server's own capacity, deadline 100 ms** (open loop)")
-        rows = curve_rows(curves["overload"], "times", "goodput_share", 100)
+        parts.append(
+            "**Answers within 100 ms, of so many asked a second, at a load of so many times the "
+            "server's own capacity** (open loop, as it was found in a closed one)"
+        )
+        rows = overload_rows(curves["overload"])
         parts.append(markdown_table(["times capacity", *names], rows))
         parts.append("![goodput against overload](charts/overload.svg)")
     return "\n\n".join(parts)

@@ -145,7 +145,7 @@ def describe():
         "cpu_quota": cpu_quota(),
         "vector": vector,
         "virtual": "hypervisor" in flags,
-        "kernel": platform.release(),
+        "kernel": platform.release().partition("-")[0],
         "memory_gib": round(int(memory) / (1 << 20), 1),
     }
 
