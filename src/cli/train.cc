@@ -196,6 +196,20 @@ void PlaceOnCpus(const TrainOptions& options, const train::GpuList& gpus, train:
   agent.places = std::move(pinning.places);
 }
 
+// Whoever gives a limit wants it kept; else a job that nobody saw make a step may be silent.
+// Without the help no step is ever seen, so that its silence is all there is to look at.
+train::WatchLimits WatchOf(const TrainOptions& options) {
+  train::WatchLimits watch = {.start = absl::Seconds(options.start_timeout),
+                              .step = absl::Seconds(options.hang_timeout),
+                              .stopped = absl::Seconds(options.stopped_timeout)};
+  if (options.start_timeout_given) return watch;
+  watch.without_steps = options.hang_timeout_given && options.hang_timeout > 0;
+  if (watch.without_steps) {
+    watch.start = options.no_inject ? watch.step : std::max(watch.start, watch.step);
+  }
+  return watch;
+}
+
 absl::StatusOr<train::Launch> Settle(const TrainOptions& options, const Arguments& program) {
   RETURN_IF_ERROR(CheckTogether(options));
   if (options.isolate && !options.print_env) RETURN_IF_ERROR(train::Isolate());
@@ -215,9 +229,7 @@ absl::StatusOr<train::Launch> Settle(const TrainOptions& options, const Argument
         "--mode mirrored is one process that uses all GPUs: leave --nproc-per-node at 1");
   }
   PlaceOnCpus(options, gpus, &launch);
-  launch.agent.watch = {.start = absl::Seconds(options.start_timeout),
-                        .step = absl::Seconds(options.hang_timeout),
-                        .stopped = absl::Seconds(options.stopped_timeout)};
+  launch.agent.watch = WatchOf(options);
   launch.agent.help.inject = !options.no_inject;
   if (!options.no_inject) {
     ASSIGN_OR_RETURN(launch.agent.help.folder, HelpFolder());
@@ -352,6 +364,8 @@ int Train(const Arguments& arguments) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   const Arguments program(dashes == arguments.end() ? dashes : dashes + 1, arguments.end());
+  options.start_timeout_given = app.count("--start-timeout") > 0;
+  options.hang_timeout_given = app.count("--hang-timeout") > 0;
   if (program.empty()) {
     std::fprintf(stderr, "tensord train: nothing to run: %s\n", kDashes);
     return 2;

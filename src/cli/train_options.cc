@@ -90,7 +90,8 @@ void DescribeFailures(CLI::App& app, TrainOptions* options) {
   seconds("--start-timeout", &options->start_timeout,
           "Seconds to a rank's first step, and for TensorFlow's ranks to find each other");
   seconds("--hang-timeout", &options->hang_timeout,
-          "Seconds without a step or a line of output, then the job hangs; 0: never");
+          "Seconds without a step or a line of output, then the job hangs; 0: never. Where no step "
+          "was ever seen, silence ends the job only if this or --start-timeout is given");
   seconds("--stopped-timeout", &options->stopped_timeout,
           "Seconds that a rank may stay stopped (SIGSTOP)");
   seconds("--heartbeat", &options->heartbeat,

@@ -42,6 +42,8 @@ struct TrainOptions {
   double join_timeout = 600;
   double start_timeout = 600;
   double hang_timeout = 600;
+  bool start_timeout_given = false;
+  bool hang_timeout_given = false;
   double stopped_timeout = 10;
   double heartbeat = 10;
   double healthy_after = 600;

@@ -89,7 +89,7 @@ void Agent::Do(const Probe& probe) {
 void Agent::Do(const StartRanks& start) {
   generation_ = start.generation;
   started_ = loop_->ClockNow();
-  stopping_ = killed_ = stuck_reported_ = gone_reported_ = false;
+  stopping_ = killed_ = stuck_reported_ = silence_said_ = gone_reported_ = false;
   if (pulses_) Arm(kRunFor, &pulse_timer_, [this] { Pulse(); });
   for (ReservedPort& port : ports_) port.StopListening();
   const auto tasks =
@@ -152,6 +152,7 @@ absl::Status Agent::StartOne(const StartRanks& start, const std::vector<TaskId>&
       RankProcess::Place{.rank = rank,
                          .name = TaskName(task),
                          .watched = start.mode != Mode::kParameterServer || rank == 0,
+                         .alone = start.mode == Mode::kLocal,
                          .log_path = base::Cat(folder, "/", FileName(TaskName(task)))},
       std::move(spawned), loop_, console_);
   return absl::OkStatus();
@@ -285,13 +286,20 @@ void Agent::LookAtRanks() {
   if (loop_->ClockNow() - last_shown_ >= limits::kProgressEvery) last_shown_ = loop_->ClockNow();
   // Only for whoever looks on: training goes on without it.
   ReplaceFile(base::Cat(setup_.log_dir, "/", kStatusFile), StatusJson(states)).IgnoreError();
-  if (!stopping_ && !stuck_reported_) {
-    if (const auto stuck = FindStuck(views, setup_.watch, loop_->ClockNow()); stuck.has_value()) {
-      stuck_reported_ = true;
-      report_(RankStuck{generation_, stuck->rank, stuck->why});
-    }
-  }
+  LookForStuck(views);
   Arm(kLookEvery, &look_timer_, [this] { LookAtRanks(); });
+}
+
+void Agent::LookForStuck(const std::vector<RankView>& views) {
+  if (stopping_ || stuck_reported_) return;
+  const auto stuck = FindStuck(views, setup_.watch, loop_->ClockNow());
+  if (!stuck.has_value()) return;
+  if (stuck->perhaps_at_work && std::exchange(silence_said_, true)) return;
+  stuck_reported_ = !stuck->perhaps_at_work;
+  report_(RankStuck{.generation = generation_,
+                    .rank = stuck->rank,
+                    .why = stuck->why,
+                    .perhaps_at_work = stuck->perhaps_at_work});
 }
 
 }  // namespace tensord::train

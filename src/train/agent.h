@@ -75,6 +75,7 @@ class Agent {
   // Reports RanksGone as soon as no process is left.
   void MaybeGone();
   void LookAtRanks();
+  void LookForStuck(const std::vector<RankView>& views);
   void Pulse();
   void Resume();
   void Arm(absl::Duration wait, loop::TimerId* timer, loop::Task task);
@@ -92,6 +93,7 @@ class Agent {
   bool killed_ = false;  // The grace is over.
   bool gone_reported_ = true;
   bool stuck_reported_ = false;
+  bool silence_said_ = false;  // Of ranks that may be at work.
   absl::Time last_shown_ = absl::InfinitePast();
   loop::TimerId look_timer_ = 0;
   loop::TimerId grace_timer_ = 0;

@@ -185,6 +185,7 @@ void Fields(Io& io, Message& m, const RankStuck*) {
   io.Field("generation", m.generation);
   io.Field("rank", m.rank);
   io.Field("why", m.why);
+  io.Field("perhaps_at_work", m.perhaps_at_work);
 }
 template <typename Io, typename Message>
 void Fields(Io& io, Message& m, const StopWanted*) {

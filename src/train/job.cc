@@ -256,6 +256,14 @@ void Job::Failed(const RankEnd& end) {
 
 void Job::Handle(NodeId, const RankStuck& stuck) {
   if (stuck.generation != generation_ || phase_ != Phase::kRunning) return;
+  if (stuck.perhaps_at_work) {
+    actions_.emplace_back(
+        Say{Severity::kWarning,
+            base::Cat(NameOf(stuck.rank), " ", stuck.why,
+                      ". No step of any rank was seen, so it may be at work and goes on; with "
+                      "--hang-timeout SECONDS such a silence ends the job")});
+    return;
+  }
   stuck_ = base::Cat(NameOf(stuck.rank), " ", stuck.why);
   SayError(base::Cat(stuck_, "; the Python stacks of all ranks follow"));
   phase_ = Phase::kDumping;

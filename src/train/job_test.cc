@@ -209,6 +209,23 @@ TEST(Job, AStuckRankBringsStacksThenAStopThenARestart) {
   EXPECT_THAT(f.Words(), HasSubstr("restart 1 (1 of 1 counted)"));
 }
 
+TEST(Job, ARankThatMayBeAtWorkIsNamedAndGoesOn) {
+  Fixture f(Standalone(0));
+  f.StartTwo();
+  f.From(0, RankStuck{.generation = 1,
+                      .rank = 1,
+                      .why = "has not made its first step, and no rank moved for 600 s",
+                      .perhaps_at_work = true});
+  EXPECT_THAT(f.Words(), HasSubstr("worker/1 has not made its first step"));
+  EXPECT_THAT(f.Words(), HasSubstr("--hang-timeout"));
+  f.Pass(absl::Hours(1));
+  EXPECT_EQ(f.Told<DumpStacks>().size() + f.Told<StopRanks>().size(), 0u);
+  f.EndRank(0, {});
+  f.EndRank(1, {});
+  f.Gone();
+  EXPECT_EQ(f.Code(), 0);
+}
+
 TEST(Job, AStopSignalPassesOnAndASecondOneDoesNotWait) {
   Fixture f(Standalone(5));
   f.StartTwo();

@@ -98,6 +98,7 @@ struct RankStuck {
   int generation = 0;
   int rank = 0;
   std::string why = {};
+  bool perhaps_at_work = false;  // To be said, not to be ended.
 
   bool operator==(const RankStuck&) const = default;
 };

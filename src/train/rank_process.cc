@@ -47,6 +47,7 @@ RankProcess::RankProcess(Place place, Spawned spawned, loop::EventLoop* loop, Co
       beats_{.as = 3, .pipe = std::move(spawned.beats), .cutter = {}, .watch = {}} {
   view_.rank = place_.rank;
   view_.watched = place_.watched;
+  view_.alone = place_.alone;
   view_.started = view_.last_progress = loop->ClockNow();
   for (Stream* stream : {&out_, &err_}) {
     stream->watch =

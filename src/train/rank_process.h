@@ -24,6 +24,7 @@ class RankProcess {
     int rank = 0;
     std::string name = {};  // "worker/1"
     bool watched = true;
+    bool alone = false;  // It waits for no other rank.
     std::string log_path = {};
   };
   RankProcess(Place place, Spawned spawned, loop::EventLoop* loop, Console* console);

@@ -218,6 +218,43 @@ TEST(FindStuck, TheFirstStepHasItsOwnLimitAndServersMayWait) {
   EXPECT_FALSE(FindStuck(ranks, limits, t0 + absl::Hours(1)).has_value());
 }
 
+TEST(FindStuck, RanksThatWaitForNoOtherAreJudgedEachByItself) {
+  const absl::Time t0 = absl::UnixEpoch();
+  const WatchLimits limits{.start = absl::Seconds(60), .step = absl::Seconds(30)};
+  std::vector<RankView> ranks = {
+      {.rank = 0, .alone = true, .steps = 3, .last_progress = t0 + absl::Seconds(39)},
+      {.rank = 1, .alone = true, .steps = 9, .last_progress = t0 + absl::Seconds(10)}};
+  EXPECT_FALSE(FindStuck(ranks, limits, t0 + absl::Seconds(39)).has_value());
+  ASSERT_TRUE(FindStuck(ranks, limits, t0 + absl::Seconds(40)).has_value());
+  EXPECT_EQ(FindStuck(ranks, limits, t0 + absl::Seconds(40))->rank, 1);
+  // One that others show how to make steps, and makes none.
+  ranks[1].steps = 0;
+  EXPECT_FALSE(FindStuck(ranks, limits, t0 + absl::Seconds(68)).has_value());
+  ranks[0].last_progress = t0 + absl::Seconds(70);
+  EXPECT_EQ(FindStuck(ranks, limits, t0 + absl::Seconds(70))->rank, 1);
+  EXPECT_THAT(FindStuck(ranks, limits, t0 + absl::Seconds(70))->why, HasSubstr("did not move"));
+  ranks[0].stopped_since = t0;
+  EXPECT_EQ(FindStuck(ranks, limits, t0 + absl::Seconds(70))->rank, 0);
+}
+
+TEST(FindStuck, SilenceWithoutAnyStepMayBeWorkUnlessALimitWasGiven) {
+  const absl::Time t0 = absl::UnixEpoch();
+  WatchLimits limits{.start = absl::Seconds(60), .step = absl::Seconds(30), .without_steps = false};
+  std::vector<RankView> ranks = {{.rank = 0, .last_progress = t0},
+                                 {.rank = 1, .last_progress = t0}};
+  const absl::Time late = t0 + absl::Seconds(60);
+  ASSERT_TRUE(FindStuck(ranks, limits, late).has_value());
+  EXPECT_TRUE(FindStuck(ranks, limits, late)->perhaps_at_work);
+  limits.without_steps = true;
+  EXPECT_FALSE(FindStuck(ranks, limits, late)->perhaps_at_work);
+  limits.without_steps = false;
+  ranks[0].steps = 1;
+  EXPECT_FALSE(FindStuck(ranks, limits, late)->perhaps_at_work) << "steps are seen here";
+  ranks[1].stopped_since = t0;
+  ranks[0].steps = 0;
+  EXPECT_FALSE(FindStuck(ranks, limits, late)->perhaps_at_work) << "stopped is no work";
+}
+
 // ---- Output -------------------------------------------------------------------------------------
 
 TEST(LineCutter, CutsLinesAndKeepsTheLastStateOfAProgressBar) {
@@ -250,7 +287,7 @@ TEST(Codec, EveryMessageSurvivesItsLine) {
   for (const Report& report : std::vector<Report>{
            joined, Ready{.generation = 1, .ports = {"1", "2"}}, Ready{.error = "no, none"},
            Probed{.unreachable = {"a:1: b, c"}, .marks = {"x"}}, RankEnded{4, end}, RanksGone{5},
-           RankStuck{6, 1, "why"}, StopWanted{15}}) {
+           RankStuck{6, 1, "why"}, RankStuck{6, 1, "why", true}, StopWanted{15}}) {
     const auto parsed = ParseReport(ToLine(report));
     ASSERT_TRUE(parsed.ok()) << ToLine(report);
     EXPECT_EQ(*parsed, report) << ToLine(report);

@@ -163,6 +163,22 @@ def test_a_hang_is_said_within_its_limit_with_all_stacks(runs):
         )
 
 
+def test_a_silent_rank_is_found_beside_independent_ones_that_move(runs):
+    script = runs.script(
+        """
+        import os, time
+        while os.environ["RANK"] == "0":
+            print("at work", flush=True)
+            time.sleep(0.2)
+        time.sleep(600)
+        """
+    )
+    local = ["--mode", "local", "--start-timeout", "10", "--grace", "1"]
+    run = runs.two(script, *local)
+    assert run.code(120) == 1, run.output()
+    assert "worker/1 has not made its first step, and did not move" in run.output()
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stop_gives_the_ranks_their_grace_and_leaves_nothing(runs, number, code):
     run = runs.two(runs.script(STUBBORN), "--grace", "1")
