@@ -18,6 +18,8 @@
 #include "cli/train_yield.h"
 #include "cli/version.h"
 #include "config/cpu_budget.h"
+#include "doctor/checks/checks.h"
+#include "doctor/machine.h"
 #include "obs/log.h"
 #include "supervisor/spawn.h"
 #include "train/address.h"
@@ -332,7 +334,23 @@ int Refuse(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? 2 : 1;
 }
 
+// The server would wait for ever for what is missing: a shard that is shorter than its index says,
+// too.
+absl::Status CheckExport(const std::string& folder) {
+  for (const doctor::Finding& finding :
+       doctor::CheckModel(doctor::FilesOfThisMachine(), {.directory = folder})) {
+    if (finding.id == "model.complete" && finding.level == doctor::Level::kError) {
+      return absl::FailedPreconditionError(base::Cat("publish: ", finding.seen));
+    }
+  }
+  return absl::OkStatus();
+}
+
 int PublishModel(const TrainOptions& options) {
+  if (const absl::Status status = CheckExport(options.export_dir); !status.ok()) {
+    obs::Error("{}", std::string(base::Message(status)));
+    return 1;
+  }
   const auto path = train::Publish(options.export_dir, options.publish);
   if (!path.ok()) {
     obs::Error("{}", std::string(base::Message(path.status())));

@@ -9,8 +9,15 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/status_macros.h"
 #include "base/text.h"
@@ -21,28 +28,79 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kShardPrefix = "variables.data-";
+constexpr int kShardsMax = 99'999;                 // Of five digits.
+constexpr size_t kCompareBytes = size_t{1} << 20;  // At once.
+
 absl::Status DiskError(std::string_view what, const fs::path& path) {
   return absl::UnavailableError(
       base::Cat("publish: cannot ", what, " ", path.string(), ": ", std::strerror(errno)));
 }
 
-// A model file, and with variables also their index and at least one piece of data.
+// "variables.data-00002-of-00004"; none for other names, such as those of a save that goes on.
+struct Shard {
+  int number = 0;
+  int count = 0;
+};
+std::optional<Shard> ShardOf(std::string_view name) {
+  if (!name.starts_with(kShardPrefix)) return std::nullopt;
+  name.remove_prefix(kShardPrefix.size());
+  const size_t of = name.find("-of-");
+  if (of == std::string_view::npos) return std::nullopt;
+  const auto number = [](std::string_view digits) {
+    int value = -1;
+    const auto end = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return end.ec == std::errc() && end.ptr == digits.data() + digits.size() ? value : -1;
+  };
+  const Shard shard{.number = number(name.substr(0, of)), .count = number(name.substr(of + 4))};
+  if (shard.number < 0 || shard.number >= shard.count || shard.count > kShardsMax) {
+    return std::nullopt;
+  }
+  return shard;
+}
+
+std::string ShardName(int number, int count) {
+  char digits[32];
+  std::snprintf(digits, sizeof(digits), "%05d-of-%05d", number, count);
+  return base::Cat(kShardPrefix, digits);
+}
+
+// The name of the first file that the folder of variables lacks, or "".
+std::string MissingOfVariables(const fs::path& variables) {
+  std::error_code error;
+  if (!fs::is_regular_file(variables / "variables.index", error)) return "variables.index";
+  std::set<std::pair<int, int>> shards;  // Count and number.
+  fs::directory_iterator at(variables, error);
+  for (const fs::directory_iterator end; !error && at != end; at.increment(error)) {
+    const auto shard = ShardOf(at->path().filename().string());
+    if (shard.has_value()) shards.emplace(shard->count, shard->number);
+  }
+  if (error || shards.empty()) return "variables.data-*";
+  // Each number follows the one before; where another count begins, the last one was complete.
+  int next = 0;
+  int count = shards.begin()->first;
+  for (const auto& [of, number] : shards) {
+    if (of != count && next < count) break;
+    if (of != count) next = 0;
+    count = of;
+    if (number != next) break;
+    ++next;
+  }
+  return next < count ? ShardName(next, count) : "";
+}
+
+// A model file, and with variables also their index and every piece of data.
 absl::Status CheckComplete(const fs::path& folder) {
   std::error_code error;
-  const auto missing = [&](std::string_view what) {
-    return absl::FailedPreconditionError(base::Cat(
-        "publish: ", folder.string(), " is no complete SavedModel: ", what, " is missing"));
-  };
+  std::string missing;
   if (fs::file_size(folder / "saved_model.pb", error) == 0 || error) {
-    return missing("saved_model.pb");
+    missing = "saved_model.pb";
+  } else if (fs::exists(folder / "variables", error)) {
+    missing = MissingOfVariables(folder / "variables");
   }
-  const fs::path variables = folder / "variables";
-  if (!fs::exists(variables, error)) return absl::OkStatus();
-  if (!fs::exists(variables / "variables.index", error)) return missing("variables.index");
-  for (const auto& entry : fs::directory_iterator(variables, error)) {
-    if (entry.path().filename().string().starts_with("variables.data-")) return absl::OkStatus();
-  }
-  return missing("variables.data-*");
+  if (missing.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(base::Cat(
+      "publish: ", folder.string(), " is no complete SavedModel: ", missing, " is missing"));
 }
 
 absl::Status Sync(const fs::path& path) {
@@ -59,18 +117,39 @@ absl::Status SyncAll(const fs::path& folder) {
   return Sync(folder);
 }
 
-// The copy has the files of the original, byte for byte as many.
-absl::Status CheckCopy(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(from, error)) {
-    if (!entry.is_regular_file(error)) continue;
-    const fs::path copy = to / fs::relative(entry.path(), from, error);
-    const auto size = fs::file_size(copy, error);
-    if (error || size != entry.file_size(error)) {
-      return absl::DataLossError(base::Cat("publish: ", copy.string(), " is not as the original"));
-    }
+// A file to be read from its start to its end; what the kernel keeps of it in memory is let go, so
+// that the disk is asked, where it is written through.
+base::UniqueFd OpenToCompare(const fs::path& path) {
+  base::UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.valid()) posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+  return fd;
+}
+
+// The next bytes, as many as fit or the rest; negative on an error.
+ssize_t ReadFull(int fd, std::span<char> bytes) {
+  size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t got = read(fd, bytes.data() + filled, bytes.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return got;
+    if (got == 0) break;
+    filled += static_cast<size_t>(got);
   }
-  return absl::OkStatus();
+  return static_cast<ssize_t>(filled);
+}
+
+bool SameBytes(const fs::path& one, const fs::path& other) {
+  const base::UniqueFd first = OpenToCompare(one);
+  const base::UniqueFd second = OpenToCompare(other);
+  if (!first.valid() || !second.valid()) return false;
+  std::vector<char> left(kCompareBytes);
+  std::vector<char> right(kCompareBytes);
+  while (true) {
+    const ssize_t got = ReadFull(first.get(), left);
+    if (got < 0 || ReadFull(second.get(), right) != got) return false;
+    if (std::memcmp(left.data(), right.data(), static_cast<size_t>(got)) != 0) return false;
+    if (got < static_cast<ssize_t>(left.size())) return true;
+  }
 }
 
 int64_t NextVersion(const fs::path& model_dir) {
@@ -89,6 +168,21 @@ int64_t NextVersion(const fs::path& model_dir) {
 
 }  // namespace
 
+absl::Status CompareFolders(const std::string& from, const std::string& to) {
+  std::error_code error;
+  fs::recursive_directory_iterator at(from, fs::directory_options::follow_directory_symlink, error);
+  for (const fs::recursive_directory_iterator end; !error && at != end; at.increment(error)) {
+    if (!at->is_regular_file(error)) continue;
+    const fs::path copy = fs::path(to) / at->path().lexically_relative(from);
+    if (!SameBytes(at->path(), copy)) {
+      return absl::DataLossError(
+          base::Cat("publish: ", copy.string(), " is not as ", at->path().string()));
+    }
+  }
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(base::Cat("publish: cannot read ", from, ": ", error.message()));
+}
+
 absl::StatusOr<std::string> Publish(const std::string& from, const std::string& model_dir) {
   RETURN_IF_ERROR(CheckComplete(from));
   std::error_code error;
@@ -101,8 +195,8 @@ absl::StatusOr<std::string> Publish(const std::string& from, const std::string& 
       error
           ? absl::UnavailableError(base::Cat("publish: cannot copy ", from, ": ", error.message()))
           : absl::OkStatus();
-  if (status.ok()) status = CheckCopy(from, copy);
   if (status.ok()) status = SyncAll(copy);
+  if (status.ok()) status = CompareFolders(from, copy);
   fs::path target;
   while (status.ok()) {
     target = fs::path(model_dir) / base::Cat(NextVersion(model_dir));

@@ -11,8 +11,12 @@ namespace tensord::train {
 
 // Copies the SavedModel in `from` into `model_dir`, a server's folder of versions, as the next
 // version, and gives its path. A server sees it whole or not at all: the copy is made under a name
-// that is no version, written through to the disk, checked, and then renamed.
-// FAILED_PRECONDITION when `from` is no complete SavedModel.
+// that is no version, written through to the disk, compared byte for byte, and then renamed.
+// FAILED_PRECONDITION names the file when `from` is no complete SavedModel.
 absl::StatusOr<std::string> Publish(const std::string& from, const std::string& model_dir);
+
+// DATA_LOSS names the first file of the folder `from` that is not the same in the folder `to`, byte
+// for byte. REQUIRES: what `to` holds is on the disk, or may be read from memory as well.
+absl::Status CompareFolders(const std::string& from, const std::string& to);
 
 }  // namespace tensord::train

@@ -371,6 +371,59 @@ TEST(Publish, BecomesTheNextVersionWholeOrNotAtAll) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder / "model"), {}), 2) << "nothing is left";
 }
 
+TEST(Publish, AMissingShardOrIndexIsNamed) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "publish_shards";
+  fs::remove_all(folder);
+  const fs::path variables = folder / "export/variables";
+  fs::create_directories(variables);
+  std::ofstream(folder / "export/saved_model.pb") << "graph";
+  const auto said = [&] {
+    const auto path = Publish(folder / "export", folder / "model");
+    return path.ok() ? *path : std::string(path.status().message());
+  };
+  std::ofstream(variables / "variables.data-00001-of-00003") << "b";
+  EXPECT_THAT(said(), HasSubstr("variables.index is missing"));
+  std::ofstream(variables / "variables.index") << "i";
+  EXPECT_THAT(said(), HasSubstr("variables.data-00000-of-00003 is missing"));
+  std::ofstream(variables / "variables.data-00000-of-00003") << "a";
+  EXPECT_THAT(said(), HasSubstr("variables.data-00002-of-00003 is missing"));
+  // What an interrupted save leaves is no shard; a whole set of an earlier export may stay.
+  std::ofstream(variables / "variables.data-00002-of-00003.tempstate7") << "c";
+  std::ofstream(variables / "variables.data-00000-of-00001") << "old";
+  EXPECT_THAT(said(), HasSubstr("variables.data-00002-of-00003 is missing"));
+  EXPECT_FALSE(fs::exists(folder / "model/1"));
+  std::ofstream(variables / "variables.data-00002-of-00003") << "c";
+  EXPECT_EQ(said(), (folder / "model/1").string());
+}
+
+TEST(Publish, ACopyThatDiffersInOneByteIsNoCopy) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "publish_compare";
+  fs::remove_all(folder);
+  fs::create_directories(folder / "from/variables");
+  const fs::path data = "variables/variables.data-00000-of-00001";
+  std::string bytes(3 << 20, 'x');
+  std::ofstream(folder / "from/saved_model.pb") << "graph";
+  std::ofstream(folder / "from" / data) << bytes;
+  const auto said = [&] {
+    return std::string(CompareFolders(folder / "from", folder / "to").message());
+  };
+  fs::copy(folder / "from", folder / "to", fs::copy_options::recursive);
+  EXPECT_EQ(said(), "");
+  bytes[(2 << 20) + 5] = 'y';
+  std::ofstream(folder / "to" / data) << bytes;
+  EXPECT_THAT(said(), HasSubstr((folder / "to" / data).string() + " is not as"));
+  std::ofstream(folder / "to" / data) << std::string(2 << 20, 'x');
+  EXPECT_THAT(said(), HasSubstr("is not as")) << "cut";
+  std::ofstream(folder / "to" / data) << std::string((3 << 20) + 1, 'x');
+  EXPECT_THAT(said(), HasSubstr("is not as")) << "longer";
+  fs::remove(folder / "to" / data);
+  EXPECT_THAT(said(), HasSubstr("is not as")) << "gone";
+  fs::copy(folder / "from" / data, folder / "to" / data);
+  EXPECT_EQ(said(), "");
+}
+
 // ---- Processes and ports ------------------------------------------------------------------------
 
 TEST(DescendantsIn, FindsAllGenerations) {

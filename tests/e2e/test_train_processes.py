@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -482,6 +483,31 @@ def test_a_program_that_is_not_there_is_127(runs):
     assert "cannot start /no/such/program" in run.output()
 
 
+def test_a_cut_or_missing_shard_is_named_and_not_published(runs, models):
+    script = runs.script("print('trained')\n")
+    export, target = runs.folder / "export", runs.folder / "model"
+    shard = "variables/variables.data-00000-of-00001"
+
+    def publish():
+        run = runs.start("--standalone", "--export-dir", export, "--publish", target, script=script)
+        return run.code(), run.output()
+
+    shutil.copytree(models / "counter/1", export)
+    code, output = publish()
+    assert code == 0, output
+    data = (export / shard).read_bytes()
+    assert (target / "1" / shard).read_bytes() == data
+    (export / shard).write_bytes(data[:-1])
+    code, output = publish()
+    assert code == 1, output
+    assert f"{shard} has {len(data) - 1} of the {len(data)} bytes" in output
+    (export / shard).unlink()
+    code, output = publish()
+    assert code == 1, output
+    assert f"there is no {shard}" in output
+    assert [entry.name for entry in target.iterdir()] == ["1"]
+
+
 def commands_of(page):
     """The `tensord train` lines of a page's code blocks, as words."""
     text = (ROOT / page).read_text().replace("\\\n", " ")
@@ -496,7 +522,7 @@ def test_every_command_of_the_pages_runs(runs):
     stub.chmod(0o755)
     export = runs.folder / "export"
     export.mkdir()
-    (export / "saved_model.pb").write_bytes(b"x")
+    (export / "saved_model.pb").write_bytes(b"\x08\x01")  # A schema's version, and no graph.
     (runs.folder / "token").write_text("secret\n")
     commands = commands_of("README.md") + commands_of("docs/training.md")
     assert len(commands) >= 7
