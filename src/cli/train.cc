@@ -298,7 +298,8 @@ int PrintEnvironment(const train::Launch& launch) {
                            .cpus = agent.cpus,
                            .pinned_cpus = static_cast<int>(place.cpus.size()),
                            .interface = agent.interface};
-    for (const std::string& variable : train::RankVariables(seat, agent.help, agent.environment)) {
+    for (const std::string& variable : train::Merge(
+             agent.environment, train::RankVariables(seat, agent.help, agent.environment))) {
       std::printf("[%s] %s\n", train::TaskName(task).c_str(), train::Masked(variable).c_str());
     }
     if (!place.cpus.empty()) {

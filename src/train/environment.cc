@@ -91,11 +91,19 @@ std::vector<std::string> Merge(std::vector<std::string> inherited,
 
 std::string Masked(std::string_view variable) {
   const std::string_view name = variable.substr(0, variable.find('='));
-  for (const std::string_view word : {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL",
-                                      "API_KEY", "ACCESS_KEY", "PRIVATE"}) {
-    if (name.find(word) != std::string_view::npos) return base::Cat(name, "=***");
+  std::string upper(name);
+  for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  for (const std::string_view word :
+       {"TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "KEY", "PRIVATE", "AUTH"}) {
+    if (upper.find(word) != std::string::npos) return base::Cat(name, "=***");
   }
-  return std::string(variable);
+  // "http://user:password@proxy:3128"
+  const size_t scheme = variable.find("://");
+  if (scheme == std::string_view::npos) return std::string(variable);
+  const size_t begin = scheme + 3;
+  const size_t end = variable.substr(begin, variable.find('/', begin) - begin).rfind('@');
+  if (end == std::string_view::npos) return std::string(variable);
+  return base::Cat(variable.substr(0, begin), "***", variable.substr(begin + end));
 }
 
 std::vector<std::string> GpusOfRank(const std::vector<std::string>& all, int local_rank,

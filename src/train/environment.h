@@ -46,7 +46,7 @@ std::vector<std::string> Merge(std::vector<std::string> inherited,
                                const std::vector<std::string>& variables);
 // The value of a variable, or "".
 std::string_view ValueOf(const std::vector<std::string>& environment, std::string_view name);
-// For people: values of names that sound like secrets are stars.
+// For people: values of names that sound like secrets are stars, and who logs in to an address.
 std::string Masked(std::string_view variable);
 
 // The GPUs of one of `local_ranks` ranks. With fewer GPUs than ranks, ranks share.

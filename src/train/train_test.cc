@@ -127,6 +127,10 @@ TEST(InterfaceTo, IsNoneForLoopbackAndForNamesThatDoNotResolve) {
 
 TEST(Masked, HidesWhatSoundsSecret) {
   EXPECT_EQ(Masked("WANDB_API_KEY=abc"), "WANDB_API_KEY=***");
+  EXPECT_EQ(Masked("db_password=abc"), "db_password=***");
+  EXPECT_EQ(Masked("https_proxy=http://me:p@ss@proxy:3128/a@b"),
+            "https_proxy=http://***@proxy:3128/a@b");
+  EXPECT_EQ(Masked("PAGE=http://host/a@b"), "PAGE=http://host/a@b");
   EXPECT_EQ(Masked("RANK=1"), "RANK=1");
 }
 

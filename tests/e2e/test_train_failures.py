@@ -105,7 +105,9 @@ def test_a_rank_that_never_connects_is_named(runs):
     )
     run = runs.two(script, "--start-timeout", "15", "--grace", "2")
     run.wait_for("not coming", TENSORFLOW_SECONDS)
-    assert run.code(TENSORFLOW_SECONDS) == 1
+    # Fifteen seconds from here, or from when rank 0 has imported TensorFlow as well; then two of
+    # grace. Nothing like the hour, even where two imports take turns on a slow CPU.
+    assert run.code(120) == 1, run.output()
     cause = run.output()
     assert (
         "/job:worker/replica:0/task:1" in cause or "worker/1 has not made its first step" in cause

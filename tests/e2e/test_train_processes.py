@@ -414,9 +414,18 @@ def test_print_env_shows_all_and_hides_secrets(runs):
         capture_output=True,
         text=True,
         check=True,
-        env={**os.environ, "PYTHONPATH": "/mine"},
+        env={
+            **os.environ,
+            "PYTHONPATH": "/mine",
+            "DB_PASSWORD": "open-sesame",
+            "my_proxy": "http://me:open-sesame@proxy:3128",
+        },
     )
     assert "[worker/1] RANK=1" in result.stdout
+    for rank in (0, 1):
+        assert f"[worker/{rank}] DB_PASSWORD=***\n" in result.stdout
+        assert f"[worker/{rank}] my_proxy=http://***@proxy:3128\n" in result.stdout
+    assert "open-sesame" not in result.stdout + result.stderr
     line = next(x for x in result.stdout.splitlines() if x.startswith("[worker/1] TF_CONFIG="))
     assert json.loads(line.split("=", 1)[1])["task"] == {"type": "worker", "index": 1}
 
