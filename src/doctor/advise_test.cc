@@ -77,6 +77,41 @@ TEST(Advise, AFullGpuThatIsNotBusyWantsMemoryNotSpeed) {
   EXPECT_EQ(Decide(seen)[0].id, "gpu.0.compute");
 }
 
+TEST(Advise, AGpuThatIsNotBusyThoughNothingIsWaitedForWantsLargerBatches) {
+  Observation seen = Quiet();
+  seen.gpus = {{.name = "A", .utilisation = 0.4, .memory = 0.2}, {.name = "B", .utilisation = 0}};
+  seen.ranks = {{.name = "worker/0", .steps_per_second = 55, .input_wait = 0.03}};
+  ASSERT_EQ(Decide(seen).size(), 1u);
+  const Finding finding = Decide(seen)[0];
+  EXPECT_EQ(finding.id, "batch.small");
+  EXPECT_THAT(finding.seen, HasSubstr("busy 40 % with at most 20 % of their memory full"));
+  EXPECT_THAT(finding.seen, HasSubstr("3 % of the step time is waiting for input"));
+  EXPECT_THAT(finding.seen, HasSubstr("55.0 steps a second"));
+  for (const char* fix : {"larger batch", "steps_per_execution", "jit_compile=True"}) {
+    EXPECT_THAT(finding.action, HasSubstr(fix));
+  }
+  struct Case {
+    const char* words;
+    void (*change)(Observation*);
+  };
+  const Case kCases[] = {
+      {"the input is waited for", [](Observation* o) { o->ranks[0].input_wait = 0.5; }},
+      {"the wait was not told", [](Observation* o) { o->ranks[0].input_wait = -1; }},
+      {"no rank is there", [](Observation* o) { o->ranks.clear(); }},
+      {"other ranks are waited for", [](Observation* o) { o->ranks[0].all_reduce = 0.3; }},
+      {"it is busy", [](Observation* o) { o->gpus[0].utilisation = 0.75; }},
+      {"it is not used at all", [](Observation* o) { o->gpus[0].utilisation = 0; }},
+      {"no memory is left", [](Observation* o) { o->gpus[0].memory = 0.95; }},
+      {"it is slowed down", [](Observation* o) { o->gpus[0].throttled = 1; }},
+      {"the CPUs are all busy", [](Observation* o) { o->cpu = 0.95; }},
+  };
+  for (const Case& c : kCases) {
+    Observation other = seen;
+    c.change(&other);
+    for (const Finding& found : Decide(other)) EXPECT_NE(found.id, "batch.small") << c.words;
+  }
+}
+
 TEST(Advise, CommunicationAndOversubscriptionAndMemoryAreNamed) {
   Observation seen = Quiet();
   seen.ranks = {{.name = "worker/0", .input_wait = 0.01, .all_reduce = 0.4}};

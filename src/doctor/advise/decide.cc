@@ -25,6 +25,7 @@ constexpr double kUneven = 0.5;      // One share of another.
 constexpr double kBytesMax = 1e18;   // What a file may claim.
 constexpr double kQueueShare = 0.4;  // Of a request's time.
 constexpr double kSmallBatch = 2;    // Rows.
+constexpr double kGpuInUse = 0.05;   // Below it nothing runs there that could be larger.
 
 // The mean of one member, over those who know theirs; -1, as theirs, when nobody does.
 template <typename Item>
@@ -99,6 +100,41 @@ void DecideGpus(const Observation& seen, Findings* out) {
            .action = "mixed precision and XLA first; then a faster GPU or more of them"});
     }
   }
+}
+
+// Ranks that neither wait for input nor for each other, and GPUs that are not busy all the same,
+// with memory to spare: what a step gives them is too little.
+void DecideBatch(const Observation& seen, Findings* out) {
+  const double wait = MeanWait(seen);
+  if (wait < 0 || wait >= kWaitShare || seen.cpu >= kCpuBusy) return;
+  double rate = -1;
+  for (const Rank& rank : seen.ranks) {
+    if (rank.all_reduce >= kWaitShare) return;
+    rate = std::max(rate, rank.steps_per_second);
+  }
+  std::vector<GpuUse> used;
+  std::ranges::copy_if(seen.gpus, std::back_inserter(used),
+                       [](const GpuUse& gpu) { return gpu.utilisation >= kGpuInUse; });
+  if (used.empty()) return;
+  double memory = 0;
+  for (const GpuUse& gpu : used) {
+    if (gpu.throttled >= kWaitShare) return;
+    memory = std::max(memory, gpu.memory);
+  }
+  const double busy = MeanOf(used, &GpuUse::utilisation);
+  if (busy >= kGpuUpgrade || memory >= kMemoryFull) return;
+  out->push_back(
+      {.id = "batch.small",
+       .level = Level::kWarning,
+       .seen = base::Cat("GPUs in use are busy ", Percent(busy), " with at most ", Percent(memory),
+                         " of their memory full, while ", Percent(wait),
+                         " of the step time is waiting for input",
+                         rate > 0 ? base::Cat("; ", Fixed(rate, 1), " steps a second") : ""),
+       .why = "a step is too small for the GPU: it waits for the next one to be started",
+       .action = "a larger batch: double it while memory allows and examples a second grow (and "
+                 "adapt the learning rate); then several steps a call, "
+                 "compile(steps_per_execution=16) in Keras or a loop inside the tf.function; then "
+                 "jit_compile=True, which makes fewer and larger kernels. No faster GPU"});
 }
 
 // "worker/1 12 MiB a step"; "" when nobody told.
@@ -231,6 +267,7 @@ Findings Decide(const Observation& seen) {
   Findings all;
   DecideInput(seen, &all);
   DecideGpus(seen, &all);
+  DecideBatch(seen, &all);
   DecideCommunication(seen, &all);
   DecideHost(seen, &all);
   for (const ModelRates& model : seen.models) DecideModel(seen, model, &all);
