@@ -5,6 +5,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
 #include "base/text.h"
 #include "doctor/report.h"
 #include "doctor/runtime_facts.h"
@@ -35,11 +39,123 @@ Findings TfConfig(const std::string& value) {
   return CheckTfConfig(machine);
 }
 
+// The machine without a GPU, with one of its files as given.
+Machine MachineWith(const std::string& path, const std::string& text) {
+  namespace fs = std::filesystem;
+  Machine machine = testing::MachineOf("cpu_machine");
+  const fs::path root = fs::path(::testing::TempDir()) / "doctor_machine";
+  fs::remove_all(root);
+  fs::copy(machine.root, root, fs::copy_options::recursive);
+  std::ofstream(root.string() + path) << text;
+  machine.root = root;
+  return machine;
+}
+
 TEST(Doctor, AProcessorWithoutAvxIsAnError) {
   Machine machine = testing::MachineOf("cpu_machine");
   EXPECT_EQ(Of(CheckCpu(machine), "cpu.avx").level, Level::kOk);
-  machine.root = ::testing::TempDir();
+  machine.root = ::testing::TempDir() + "/no_machine";
   EXPECT_EQ(Of(CheckCpu(machine), "cpu.avx").level, Level::kWarning);  // Nothing is known.
+  const Finding old = Of(
+      CheckCpu(MachineWith("/proc/cpuinfo", "model name : Old\nflags : fpu sse4_2\n")), "cpu.avx");
+  EXPECT_EQ(old.level, Level::kError);
+  EXPECT_THAT(old.why, HasSubstr("Illegal instruction"));
+}
+
+TEST(Doctor, MemoryThatWillBeMissingIsToldWithItsRemedy) {
+  struct Case {
+    const char* id;
+    const char* path;
+    const char* text;
+    Level level;
+    const char* action;
+  };
+  constexpr char kMeminfo[] = "/proc/meminfo";
+  const Case kCases[] = {
+      {"memory.size", kMeminfo, "MemTotal: 1000000 kB\nMemAvailable: 900000 kB\n", Level::kWarning,
+       "2 GiB"},
+      {"memory.size", kMeminfo, "MemTotal: 8000000 kB\nMemAvailable: 100000 kB\n", Level::kWarning,
+       "--memory_limit_bytes"},
+      {"memory.size", kMeminfo, "", Level::kWarning, ""},
+      {"memory.swap", kMeminfo, "SwapTotal: 1000000 kB\nSwapFree: 950000 kB\n", Level::kOk, ""},
+      {"memory.swap", kMeminfo, "SwapTotal: 1000000 kB\nSwapFree: 500000 kB\n", Level::kWarning,
+       "swapoff"},
+      {"memory.overcommit", "/proc/sys/vm/overcommit_memory", "2\n", Level::kWarning,
+       "vm.overcommit_memory=0"},
+      {"memory.max_map_count", "/proc/sys/vm/max_map_count", "4096\n", Level::kWarning,
+       "vm.max_map_count=262144"},
+      {"memory.huge_pages", "/sys/kernel/mm/transparent_hugepage/enabled",
+       "always madvise [never]\n", Level::kInfo, "echo madvise"},
+      {"memory.huge_pages", kMeminfo, "HugePages_Total: 1024\nHugepagesize: 2048 kB\n",
+       Level::kWarning, "vm.nr_hugepages=0"},
+  };
+  for (const Case& c : kCases) {
+    const Finding finding = Of(CheckMemory(MachineWith(c.path, c.text)), c.id);
+    EXPECT_EQ(finding.level, c.level) << c.id << ": " << c.text;
+    EXPECT_THAT(finding.action, HasSubstr(c.action)) << c.id << ": " << c.text;
+  }
+  for (const Finding& finding : CheckMemory(testing::MachineOf("cpu_machine"))) {
+    EXPECT_EQ(finding.level, Level::kOk) << finding.id;
+  }
+}
+
+TEST(Doctor, ALimitThatIsTooLowIsToldWithItsRemedy) {
+  struct Case {
+    const char* line;  // As the kernel writes it, with its soft limit.
+    const char* id;
+    const char* action;
+  };
+  const Case kCases[] = {
+      {"Max open files            1024 ", "limits.open_files", "LimitNOFILE="},
+      {"Max processes             100 ", "limits.processes", "TasksMax="},
+      {"Max address space         4294967296 ", "limits.address_space", "ulimit -v unlimited"},
+      {"Max stack size            65536 ", "limits.stack", "ulimit -s 8192"},
+      {"Max locked memory         0 ", "limits.locked_memory", "ulimit -l unlimited"},
+  };
+  for (const Case& c : kCases) {
+    const std::string limits = base::Cat(c.line, "unlimited units\n");
+    const Findings findings = CheckLimits(MachineWith("/proc/self/limits", limits));
+    EXPECT_EQ(Of(findings, c.id).level, Level::kWarning) << c.id;
+    EXPECT_THAT(Of(findings, c.id).action, HasSubstr(c.action));
+    EXPECT_EQ(std::ranges::count(findings, Level::kInfo, &Finding::level), 4)
+        << "the other lines are not there";
+  }
+  for (const Finding& finding : CheckLimits(testing::MachineOf("cpu_machine"))) {
+    EXPECT_EQ(finding.level, Level::kOk) << finding.id;
+  }
+}
+
+TEST(Doctor, AShortBacklogIsTold) {
+  const auto backlog = [](const char* text) {
+    return Of(CheckPorts(MachineWith("/proc/sys/net/core/somaxconn", text), {}), "port.backlog");
+  };
+  EXPECT_EQ(backlog("4096\n").level, Level::kOk);
+  EXPECT_EQ(backlog("128\n").level, Level::kInfo);
+  EXPECT_THAT(backlog("128\n").action, HasSubstr("somaxconn=4096"));
+}
+
+TEST(Doctor, ADiskThatIsNearlyFullOrCannotBeReadIsTold) {
+  Machine machine = testing::MachineOf("cpu_machine");
+  const auto free = [&] { return Of(CheckDisk(machine, "/models"), "disk.free"); };
+  EXPECT_EQ(free().level, Level::kOk);
+  machine.disk_space = [](const std::string&) {
+    return DiskSpace{.bytes = 100ull << 30, .free = 1ull << 30};
+  };
+  EXPECT_EQ(free().level, Level::kWarning);
+  EXPECT_THAT(free().action, HasSubstr("remove old versions"));
+  machine.disk_space = [](const std::string&) { return std::nullopt; };
+  EXPECT_EQ(free().level, Level::kWarning);
+  EXPECT_THAT(free().seen, HasSubstr("cannot be read"));
+}
+
+TEST(Doctor, ASlowClockSourceIsTold) {
+  constexpr char kPath[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+  for (const char* slow : {"hpet\n", "acpi_pm\n", "jiffies\n", "refined-jiffies\n"}) {
+    const Finding source = Of(CheckClock(MachineWith(kPath, slow)), "clock.source");
+    EXPECT_EQ(source.level, Level::kWarning) << slow;
+    EXPECT_THAT(source.action, HasSubstr("clocksource=tsc"));
+  }
+  EXPECT_EQ(Of(CheckClock(MachineWith(kPath, "kvm-clock\n")), "clock.source").level, Level::kOk);
 }
 
 TEST(Doctor, ThreadSettingsAreHeldAgainstTheQuota) {
