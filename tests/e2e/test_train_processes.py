@@ -4,6 +4,7 @@
 
 import ast
 import http.server
+import inspect
 import json
 import os
 import shlex
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import typing
 from pathlib import Path
 
 import pytest
@@ -334,6 +336,25 @@ def test_input_wait_tells_the_loop_from_its_input():
     assert slow.steps == 11, "the first one traces and fills buffers"
     assert slow.share() > 0.7
     assert fast.share() < 0.3
+
+
+def test_the_module_is_typed_and_says_so():
+    """Type checkers ignore annotations of a module without the marker."""
+    assert (Path(tensord_train.__file__).parent / "py.typed").exists()
+    functions = []
+    for name in tensord_train.__all__:
+        public = getattr(tensord_train, name)
+        members = vars(public).items() if isinstance(public, type) else [(name, public)]
+        for member, value in members:
+            function = value.fget if isinstance(value, property) else value
+            if inspect.isfunction(function) and (member == "__init__" or member[0] != "_"):
+                functions.append(function)
+    assert len(functions) > 10
+    for function in functions:
+        hints = typing.get_type_hints(function)
+        wanted = set(inspect.signature(function).parameters) - {"self"}
+        assert wanted <= set(hints), function.__qualname__
+        assert "return" in hints or function.__name__ == "__init__", function.__qualname__
 
 
 class Page(http.server.BaseHTTPRequestHandler):
