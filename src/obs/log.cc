@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "obs/log_lines.h"
 
 namespace tensord::obs {
 namespace {
@@ -22,6 +23,12 @@ constexpr std::array<std::string_view, 4> kWords = {"debug", "info", "warning", 
 LogOptions& Options() {
   static LogOptions options;
   return options;
+}
+
+// Who takes the lines instead of stderr; null: nobody.
+std::function<void(std::string_view)>& Taker() {
+  static std::function<void(std::string_view)> taker;
+  return taker;
 }
 
 spdlog::logger& Logger() {
@@ -40,6 +47,8 @@ std::string_view Word(Level level) { return kWords[static_cast<size_t>(level)]; 
 }  // namespace
 
 void StartLog(const LogOptions& options) { Options() = options; }
+
+void SendLinesTo(std::function<void(std::string_view line)> take) { Taker() = std::move(take); }
 
 absl::Status ParseLevel(std::string_view word, Level* level) {
   for (size_t i = 0; i < kWords.size(); ++i) {
@@ -116,8 +125,10 @@ void Write(Level level, std::string_view message, const std::vector<Field>& fiel
   if (level < options.level) return;
   const std::string time =
       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", base::WallTime(), absl::UTCTimeZone());
+  const std::string line = FormatLine(options, time, level, message, fields);
+  if (Taker() != nullptr) return Taker()(line + "\n");
   // An error must be on disk when the process dies next.
-  Logger().info("{}", FormatLine(options, time, level, message, fields));
+  Logger().info("{}", line);
   Logger().flush();
 }
 

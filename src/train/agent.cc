@@ -276,14 +276,15 @@ void Agent::Abandon() {
 
 void Agent::LookAtRanks() {
   console_->Flush();
+  const bool line_due = loop_->ClockNow() - last_shown_ >= limits::kProgressEvery;
   std::vector<RankView> views;
   std::vector<RankStatus> states;
   for (const auto& [pid, rank] : ranks_) {
     views.push_back(rank->view());
     states.push_back(rank->Status());
-    if (loop_->ClockNow() - last_shown_ >= limits::kProgressEvery) rank->ShowProgress();
+    rank->ShowProgress(line_due);
   }
-  if (loop_->ClockNow() - last_shown_ >= limits::kProgressEvery) last_shown_ = loop_->ClockNow();
+  if (line_due) last_shown_ = loop_->ClockNow();
   // Only for whoever looks on: training goes on without it.
   ReplaceFile(base::Cat(setup_.log_dir, "/", kStatusFile), StatusJson(states)).IgnoreError();
   LookForStuck(views);

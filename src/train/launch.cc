@@ -18,8 +18,10 @@
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "obs/log.h"
+#include "obs/log_lines.h"
 #include "train/address.h"
 #include "train/cgroup.h"
+#include "train/environment.h"
 #include "train/limits.h"
 #include "train/meeting.h"
 #include "train/processes.h"
@@ -29,16 +31,27 @@ namespace {
 
 int64_t WallMilliseconds() { return absl::ToUnixMillis(base::WallTime()); }
 
+Console::Setup TerminalOf(const std::vector<std::string>& environment) {
+  return {.terminal = ValueOf(environment, "TERM"),
+          .colours = ValueOf(environment, "NO_COLOR").empty()};
+}
+
 // The process of one agent: its ranks, its connection to the leader, or the leader itself.
 class Launcher {
  public:
   Launcher(Launch launch, std::unique_ptr<loop::EventLoop> loop)
       : launch_(std::move(launch)),
         loop_(std::move(loop)),
+        console_(TerminalOf(launch_.agent.environment)),
         agent_(launch_.agent, loop_.get(), &console_) {
     agent_.SetReporter([this](const Report& report) { Send(report); });
+    if (console_.rewrites(STDERR_FILENO)) {
+      // Our own lines scroll above the ranks' progress, too.
+      obs::SendLinesTo([this](std::string_view line) { console_.Text(STDERR_FILENO, line); });
+    }
   }
   ~Launcher() {
+    obs::SendLinesTo(nullptr);
     loop_->Cancel(job_timer_);
     loop_->Cancel(flush_timer_);
   }

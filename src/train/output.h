@@ -33,28 +33,61 @@ class LineCutter {
 // Without colours, cursor movements and backspaces.
 std::string Plain(std::string_view line);
 
+// As much of a line as has room in so many columns, without what moves the cursor.
+std::string Fitted(std::string_view line, int columns);
+
 // Our standard output and error. Never waits: a slow reader makes lines wait, and at last fall out
 // with a word about it; the files have them all.
+//
+// On a terminal that can move its cursor, progress is one line a rank at the bottom, rewritten in
+// place while other lines scroll above it; elsewhere each state is a line.
 class Console {
  public:
-  Console();
-  // A line on 1 or 2, with "[worker/1] " in front.
+  struct Setup {
+    int out = 1;
+    int err = 2;
+    std::string_view terminal = {};  // TERM; empty, or "dumb": its cursor stays where it is.
+    bool colours = true;
+  };
+  Console() : Console(Setup{}) {}
+  explicit Console(const Setup& setup);
+  // A line on 1 or 2, with "[worker/1] " in front. It ends the rank's progress there.
   void Line(int fd, std::string_view prefix, std::string_view line);
   void Text(int fd, std::string_view text);
-  // Tries to write what waits. `last` waits a little for the reader.
+  // The state of the rank's progress bar on 1 or 2; "": it is over.
+  void Progress(int fd, std::string_view rank, std::string_view state);
+  // Whether progress there is rewritten in place.
+  bool rewrites(int fd) const { return streams_[At(fd)].rewrites; }
+  // Tries to write what waits. `last` waits a little for the reader, and takes progress away.
   void Flush(bool last = false);
   bool waiting() const { return !streams_[0].waiting.empty() || !streams_[1].waiting.empty(); }
 
  private:
+  struct Bar {
+    std::string rank;
+    int fd;  // 1 or 2, where the rank wrote it.
+    std::string state;
+  };
   struct Stream {
     int fd;
-    bool terminal = false;
+    bool colours = false;
+    bool rewrites = false;
     std::string waiting = {};
     size_t dropped = 0;
+    std::vector<Bar> bars = {};  // In the order of ranks.
+    int drawn = 0;               // Lines of them on the screen, once all that waits is written.
+    bool stale = false;          // What is drawn is not what `bars` say.
   };
+  static Stream Open(int fd, const Setup& setup);
+  // Two on one terminal are written as one, so that each knows where the cursor is.
+  size_t At(int fd) const { return fd == 2 && !shared_ ? 1 : 0; }
+  void Erase(Stream* stream);
+  void Draw(Stream* stream);
   void Flush(Stream* stream, int wait_ms);
+  void Write(Stream* stream, int wait_ms);
 
   Stream streams_[2];
+  bool shared_ = false;
 };
 
 }  // namespace tensord::train

@@ -125,10 +125,11 @@ void RankProcess::SetStopped(bool stopped) {
   view_.stopped_since = stopped ? loop_->ClockNow() : absl::InfiniteFuture();
 }
 
-void RankProcess::ShowProgress() {
+void RankProcess::ShowProgress(bool line_due) {
   for (Stream* stream : {&out_, &err_}) {
+    if (!line_due && !console_->rewrites(stream->as)) continue;
     const std::string bar = stream->cutter.Progress();
-    if (!bar.empty()) console_->Line(stream->as, place_.name, bar);
+    if (!bar.empty()) console_->Progress(stream->as, place_.name, bar);
   }
 }
 
@@ -136,6 +137,7 @@ void RankProcess::Drain() {
   for (Stream* stream : {&out_, &err_}) {
     Read(stream);
     if (const std::string rest = stream->cutter.Rest(); !rest.empty()) Take(stream->as, rest);
+    console_->Progress(stream->as, place_.name, "");
     stream->watch.Reset();
   }
   if (beats_.watch.active()) ReadBeats();

@@ -37,8 +37,9 @@ class RankProcess {
   // REQUIRES: called again and again, for the rate.
   RankStatus Status();
   void SetStopped(bool stopped);
-  // Shows the state of a progress bar that was redrawn.
-  void ShowProgress();
+  // Shows the state of a progress bar that was redrawn; where that takes a line each time, only if
+  // one is due.
+  void ShowProgress(bool line_due);
   // Reads what is left in the pipes; the process has ended.
   void Drain();
   // What it came to; `status` from waitpid.
