@@ -3,15 +3,19 @@
 """`tensord train` as a keeper of processes: plain scripts, so that nothing waits for TensorFlow."""
 
 import ast
+import contextlib
 import http.server
 import inspect
 import json
 import os
+import pty
+import re
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 import typing
@@ -233,6 +237,68 @@ def test_output_that_nobody_reads_stops_nothing(runs):
     assert process.wait(60) == 0
     os.close(reader)
     assert (runs.folder / "l/1/worker_0.log").read_text().count("\n") == 20000
+
+
+def seen_on_screen(text):
+    """What a terminal shows in the end, as far as `tensord train` moves its cursor."""
+    lines, row, column = [""], 0, 0
+    for part in re.findall(r"\x1b\[\d*[A-Z]|[\r\n]|[^\r\n\x1b]+", text):
+        if part == "\r":
+            column = 0
+        elif part == "\n":
+            row += 1
+            lines += [""] * (row == len(lines))
+        elif part[-1] == "A" and part[0] == "\x1b":
+            row -= int(part[2:-1] or 1)
+        elif part == "\x1b[J":
+            lines[row:] = [lines[row][:column]]
+        else:
+            end = column + len(part)
+            lines[row] = lines[row][:column] + part + lines[row][end:]
+            column = end
+    return lines
+
+
+def test_progress_on_a_terminal_is_one_line_a_rank_that_goes_when_it_is_over(runs):
+    script = runs.script(
+        """
+        import pathlib, time
+        stop = pathlib.Path("stop")
+        i = 0
+        while not stop.exists() and i < 1200:
+            i += 1
+            print(f"\\rstep {i}", end="", flush=True)
+            time.sleep(0.05)
+        print("\\rall done", flush=True)
+        """
+    )
+    terminal, other_end = pty.openpty()
+    termios.tcsetwinsize(other_end, (50, 300))
+    process = subprocess.Popen(
+        [
+            BIN / "tensord", "train", "--standalone", "--nproc-per-node", "2", "--no-pin",
+            "--log-dir", runs.folder / "logs", "--", sys.executable, script,
+        ],
+        stdin=subprocess.DEVNULL, stdout=other_end, stderr=other_end, cwd=runs.folder,
+        env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(other_end)
+    text, bars = "", []
+    with contextlib.suppress(OSError):  # The last one closed the other end.
+        while read := os.read(terminal, 65536):
+            text += read.decode()
+            if "\x1b[1A\x1b[J" in text and not (runs.folder / "stop").exists():
+                bars = [line for line in seen_on_screen(text) if "] step" in line]
+                if len(bars) >= 2:  # Else a redraw came in two parts.
+                    (runs.folder / "stop").touch()
+    os.close(terminal)
+    assert process.wait(60) == 0, text
+    assert [line[:15] for line in bars] == ["[worker/0] step", "[worker/1] step"]
+    lines = seen_on_screen(text)
+    assert not [line for line in lines if "] step" in line], "no state of a bar is left"
+    assert {"[worker/0] all done", "[worker/1] all done"} < set(lines)
+    assert any(line.endswith("2 ranks on 1 machine") for line in lines), "our own lines are whole"
+    assert "\x1b" not in (runs.folder / "logs/1/worker_0.log").read_text()
 
 
 def test_a_full_disk_for_logs_is_said_and_training_goes_on(runs):
