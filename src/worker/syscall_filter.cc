@@ -93,8 +93,8 @@ constexpr int kLastNewCall = 480;
 constexpr uint64_t kOpensForWriting = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
 constexpr uint64_t kCloneNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                                       CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
-constexpr scmp_datum_t kSetFilter = 1;          // SECCOMP_SET_MODE_FILTER
-constexpr uint64_t kSetVmaOption = 0x53564d41;  // PR_SET_VMA: names of mappings.
+constexpr uint32_t kSetFilter = 1;              // SECCOMP_SET_MODE_FILTER
+constexpr uint32_t kSetVmaOption = 0x53564d41;  // PR_SET_VMA: names of mappings.
 
 class Filter {
  public:
@@ -136,39 +136,58 @@ class Filter {
   int error_ = 0;
 };
 
-// Conditions on an argument, whole 64 bits of it.
+// Conditions on an argument. A filter sees 64 bits of it, where the kernel takes an int and drops
+// the upper half: a rule that refuses one number, compared whole, lets the same number pass with
+// anything above it. So ints are compared by their lower half.
+scmp_arg_cmp MaskedEquals(unsigned argument, scmp_datum_t mask, scmp_datum_t value) {
+  return {.arg = argument, .op = SCMP_CMP_MASKED_EQ, .datum_a = mask, .datum_b = value};
+}
+scmp_arg_cmp Is(unsigned argument, uint32_t value) {
+  return MaskedEquals(argument, 0xffffffff, value);
+}
+// All 64 bits.
 scmp_arg_cmp Equals(unsigned argument, scmp_datum_t value) {
   return {.arg = argument, .op = SCMP_CMP_EQ, .datum_a = value, .datum_b = 0};
 }
 scmp_arg_cmp NotEquals(unsigned argument, scmp_datum_t value) {
   return {.arg = argument, .op = SCMP_CMP_NE, .datum_a = value, .datum_b = 0};
 }
-scmp_arg_cmp MaskedEquals(unsigned argument, scmp_datum_t mask, scmp_datum_t value) {
-  return {.arg = argument, .op = SCMP_CMP_MASKED_EQ, .datum_a = mask, .datum_b = value};
-}
 
 // What both stages allow, with conditions.
 void AddConditional(int channel_fd, Filter* filter) {
-  const auto channel = static_cast<scmp_datum_t>(channel_fd);
+  const auto channel = static_cast<uint32_t>(channel_fd);
   for (const char* name : {"recvmsg", "sendmsg", "sendto", "shutdown"}) {
-    filter->Add(SCMP_ACT_ALLOW, name, {Equals(0, channel)});
+    filter->Add(SCMP_ACT_ALLOW, name, {Is(0, channel)});
   }
   // Threads, not processes, and no new namespaces.
   filter->Add(SCMP_ACT_ALLOW, "clone",
               {MaskedEquals(0, CLONE_THREAD | kCloneNamespaces, CLONE_THREAD)});
-  filter->Add(SCMP_ACT_ALLOW, "tgkill", {Equals(0, static_cast<scmp_datum_t>(getpid()))});
-  filter->Add(SCMP_ACT_ALLOW, "prlimit64", {Equals(0, 0)});
+  filter->Add(SCMP_ACT_ALLOW, "tgkill", {Is(0, static_cast<uint32_t>(getpid()))});
+  filter->Add(SCMP_ACT_ALLOW, "prlimit64", {Is(0, 0)});
+  // Compared whole, as where stage 2 refuses all others: each number has one answer.
   filter->Add(SCMP_ACT_ALLOW, "sched_setaffinity", {Equals(0, 0)});
   for (const int command : {F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC}) {
-    filter->Add(SCMP_ACT_ALLOW, "fcntl", {Equals(1, static_cast<scmp_datum_t>(command))});
+    filter->Add(SCMP_ACT_ALLOW, "fcntl", {Is(1, static_cast<uint32_t>(command))});
   }
-  for (const unsigned long request : {TCGETS, TIOCGWINSZ, FIONREAD, FIOCLEX}) {
-    filter->Add(SCMP_ACT_ALLOW, "ioctl", {Equals(1, request)});
+  for (const uint32_t request : {TCGETS, TIOCGWINSZ, FIONREAD, FIOCLEX}) {
+    filter->Add(SCMP_ACT_ALLOW, "ioctl", {Is(1, request)});
   }
-  for (const uint64_t option :
-       {uint64_t{PR_SET_NAME}, uint64_t{PR_GET_NAME}, uint64_t{PR_GET_DUMPABLE}, kSetVmaOption}) {
-    filter->Add(SCMP_ACT_ALLOW, "prctl", {Equals(0, option)});
+  for (const uint32_t option :
+       {uint32_t{PR_SET_NAME}, uint32_t{PR_GET_NAME}, uint32_t{PR_GET_DUMPABLE}, kSetVmaOption}) {
+    filter->Add(SCMP_ACT_ALLOW, "prctl", {Is(0, option)});
   }
+}
+
+// Handlers of all signals but SIGSYS. There is no "masked and not equal", so: of the numbers that
+// differ from it in one of the bits that signals have. The kernel knows none above those.
+void AddSignalHandlers(Filter* filter) {
+  constexpr scmp_datum_t kSignalBits = 0x7f;
+  for (scmp_datum_t bit = 1; bit < kSignalBits; bit <<= 1) {
+    filter->Add(SCMP_ACT_ALLOW, "rt_sigaction",
+                {MaskedEquals(0, bit, bit & ~scmp_datum_t{SIGSYS})});
+  }
+  // A model that asks for it keeps the handler that is there.
+  filter->Add(SCMP_ACT_ERRNO(EPERM), "rt_sigaction", {MaskedEquals(0, kSignalBits, SIGSYS)});
 }
 
 void AddAbsent(Filter* filter) {
@@ -189,7 +208,7 @@ Layer RestrictSystemCalls(int channel_fd) {
   AddConditional(channel_fd, &filter);
   filter.Add(SCMP_ACT_ALLOW, "open", {MaskedEquals(1, kOpensForWriting, 0)});
   filter.Add(SCMP_ACT_ALLOW, "openat", {MaskedEquals(2, kOpensForWriting, 0)});
-  filter.Add(SCMP_ACT_ALLOW, "seccomp", {Equals(0, kSetFilter)});
+  filter.Add(SCMP_ACT_ALLOW, "seccomp", {Is(0, kSetFilter)});
   AddAbsent(&filter);
   const int error = filter.Load(/*all_threads=*/false);
   if (error != 0) {
@@ -205,9 +224,7 @@ Layer SealSystemCalls(int channel_fd) {
   for (const char* name : kFiles) filter.Add(SCMP_ACT_ERRNO(EACCES), name);
   // "openat", with which the C library opens, is answered by the handler: last_words.h.
   AddConditional(channel_fd, &filter);
-  filter.Add(SCMP_ACT_ALLOW, "rt_sigaction", {NotEquals(0, SIGSYS)});
-  // A model that asks for it keeps the handler that is there.
-  filter.Add(SCMP_ACT_ERRNO(EPERM), "rt_sigaction", {Equals(0, SIGSYS)});
+  AddSignalHandlers(&filter);
   filter.Add(SCMP_ACT_ERRNO(EPERM), "sched_setaffinity", {NotEquals(0, 0)});
   AddAbsent(&filter);
   const int error = filter.Load(/*all_threads=*/true);

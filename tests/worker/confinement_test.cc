@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -86,6 +88,17 @@ TEST_F(ConfinementTest, AModelStaysItsParentsChild) {
   EXPECT_EQ(Ask("call", base::Cat(SYS_prctl, " ", PR_SET_PDEATHSIG, " 0")), kNotPermitted);
   EXPECT_EQ(Ask("call", base::Cat(SYS_sched_setaffinity, " ", getpid(), " 0 0")), kNotPermitted);
   EXPECT_EQ(Ask("call", base::Cat(SYS_ptrace, " 2 ", getpid())), kNotPermitted);
+}
+
+// The kernel drops it of every int, so the filter must not go by it.
+constexpr long kUpperHalf = 1L << 32;
+
+TEST_F(ConfinementTest, WhatStandsAboveAnIntOpensNothingAndShutsNothing) {
+  EXPECT_EQ(Ask("call", base::Cat(SYS_ioctl, " 0 ", kUpperHalf | TIOCSTI, " 0")), kNotPermitted);
+  EXPECT_EQ(Ask("call", base::Cat(SYS_fcntl, " 1 ", kUpperHalf | F_SETOWN, " 0")), kNotPermitted);
+  EXPECT_EQ(Ask("call", base::Cat(SYS_tgkill, " ", kUpperHalf | getpid(), " 1 0")), kNotPermitted);
+  EXPECT_EQ(Ask("call", base::Cat(SYS_fcntl, " ", kUpperHalf | 1, " ", kUpperHalf | F_GETFD)),
+            "done");
 }
 
 TEST_F(ConfinementTest, AModelReadsOnlyItsOwnFiles) {
@@ -271,6 +284,19 @@ TEST_F(SealedTest, WhatNoRunNeedsEndsTheWorkerAndIsNamed) {
     worker_ = Load("probe/1");
     ASSERT_NE(worker_, nullptr);
     ASSERT_NO_FATAL_FAILURE(SealIt());
+  }
+}
+
+TEST_F(SealedTest, TheHandlerOfForbiddenCallsStaysByWhateverNumberItIsAskedFor) {
+  // Asks for the handler of a signal and sets none.
+  const auto handler = [this](long signal) {
+    return Ask("call", base::Cat(SYS_rt_sigaction, " ", signal, " 0 0 8"));
+  };
+  for (int signal = 1; signal <= 64; ++signal) {
+    const char* const expected = signal == SIGSYS ? kNotPermitted : "done";
+    EXPECT_EQ(handler(signal), expected) << signal;
+    EXPECT_EQ(handler(kUpperHalf | signal), expected) << signal;
+    EXPECT_EQ(handler(-kUpperHalf | signal), expected) << signal;
   }
 }
 
