@@ -69,12 +69,13 @@ def play(options, arena, chosen):
         return summaries, field.absent
 
 
-def gather_facts(seconds):
+def gather_facts(arena, seconds):
     """Figures that are no contest; what failed says why."""
     found = {"tcp_round_trip": facts.tcp_round_trip(seconds)}
     for name, part in {
         "socket_to_tensor": lambda: facts.socket_to_tensor(seconds),
         "workers": facts.workers,
+        "sandbox": lambda: facts.sandbox(arena, seconds),
         "idle_connections": facts.idle_connections,
         "zipf": lambda: facts.beside_swaps(max(10, 4 * seconds), rate=2000),
     }.items():
@@ -126,7 +127,7 @@ def benchmark(options, arena):
     print(report.heading(document["machine"], options.turns, options.seconds) + "\n", flush=True)
     document["cases"], document["absent"] = play(options, arena, chosen)
     if not options.only:
-        document["facts"] = gather_facts(options.seconds)
+        document["facts"] = gather_facts(arena, options.seconds)
         print(report.facts_table(document["facts"]) + "\n", flush=True)
     if options.full:
         document["curves"] = gather_curves(options)

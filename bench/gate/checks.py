@@ -83,6 +83,14 @@ CHECKS = [
     Check("workers", "worker_start_ms", "start of a worker beyond the load: ms", 20),
     Check("workers", "worker_private_mb", "private memory of a worker with a tiny model: MB", 15),
     Check(
+        "sandbox",
+        "sandbox_ratio",
+        "CPU a small Predict in the sandbox / without",
+        1.01,
+        limit=1.05,
+        long=True,
+    ),
+    Check(
         "best_batch",
         "best_batch_ratio",
         "saturation / the best fixed batch size",

@@ -91,6 +91,9 @@ class Gate:
             "worker_private_mb": found["private_mb"],
         }
 
+    def sandbox(self):
+        return {"sandbox_ratio": facts.sandbox(self.arena, 4 * self.seconds)["cpu_ratio"]["median"]}
+
     def best_batch(self):
         """Whole-server rate at saturation against fixed batch sizes, all in turns."""
         model = cases.MLP.model

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The tensord authors
 # SPDX-License-Identifier: Apache-2.0
-"""Figures that are no contest: memory a connection, a worker's start, stages inside the server."""
+"""Figures of tensord alone: memory a connection, a worker's start, stages, the sandbox's cost."""
 
 import os
 import re
@@ -14,7 +14,7 @@ import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
-from method import cases, load, servers
+from method import cases, load, paired, servers
 from method.places import BIN, BUILD, MODELS, ROOT, SCRATCH
 
 METRICS_PATH = "/monitoring/prometheus/metrics"
@@ -122,6 +122,31 @@ def idle_connections(count=CONNECTIONS):
             connection.close()
         server.stop()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def sandbox(arena, seconds):
+    """CPU a request of a small model, 64 in flight: the default sandbox over none, in turns."""
+    started = {}
+    try:
+        started["off"] = servers.tensord("tensord unconfined", ["identity"], sandbox="off")
+        started["on"] = servers.tensord("tensord confined", ["identity"])
+
+        def one(server):
+            return lambda: load.closed_round(server, cases.IDENTITY, cases.MANY, seconds)
+
+        contestants = {name: one(server) for name, server in started.items()}
+        roots = [server.pid for server in started.values()]
+        taken = arena.take_turns("sandbox", contestants, roots)
+    finally:
+        for server in started.values():
+            server.stop()
+    ratio = paired.paired_ratio(taken, "on", "off", "cpu_us_per_request")
+    if ratio is None:
+        raise RuntimeError("no turn counts: all were disturbed")
+    return {
+        "cpu_ratio": ratio.as_dict(),
+        "cpu_us": {n: paired.median_of(taken, n, "cpu_us_per_request") for n in contestants},
+    }
 
 
 LOADED = re.compile(r"loaded in (\S+), warmed up with \w+ in (\S+) ")

@@ -4,7 +4,7 @@
 
 import pytest
 
-from method import cases, curves, facts, report, rounds
+from method import cases, curves, facts, paired, report, rounds
 from method.table import markdown_table, text_table
 
 
@@ -65,6 +65,64 @@ def test_the_start_of_a_worker_is_read_from_the_log():
     assert found == pytest.approx({"2": 10.5, "3": 50.0})
 
 
+class FakeServer:
+    def __init__(self, flags):
+        self.sandboxed = flags.get("sandbox") != "off"
+        self.pid = 1
+        self.stopped = False
+
+    def stop(self):
+        self.stopped = True
+
+
+class FakeArena:
+    """Takes two turns, and notes who was measured."""
+
+    def __init__(self, dropped=""):
+        self.dropped = dropped
+        self.order = []
+
+    def take_turns(self, _title, contestants, _roots):
+        taken = []
+        for turn in range(2):
+            for name in paired.palindrome(list(contestants)):
+                self.order.append(name)
+                more = {"name": name, "turn": turn, "dropped": self.dropped}
+                taken.append(contestants[name]() | more)
+        return taken
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    started = []
+
+    def start(_name, _models, **flags):
+        started.append(FakeServer(flags))
+        return started[-1]
+
+    def measure(server, *_):
+        return {"cpu_us_per_request": 10.1 if server.sandboxed else 10.0}
+
+    monkeypatch.setattr(facts.servers, "tensord", start)
+    monkeypatch.setattr(facts.load, "closed_round", measure)
+    return started
+
+
+def test_the_sandbox_is_measured_in_turns_against_none(fakes):
+    arena = FakeArena()
+    found = facts.sandbox(arena, 1)
+    assert arena.order == ["off", "on", "on", "off"] * 2
+    assert found["cpu_ratio"]["median"] == pytest.approx(1.01)
+    assert found["cpu_us"] == {"off": 10.0, "on": 10.1}
+    assert [server.stopped for server in fakes] == [True, True]
+
+
+def test_a_sandbox_whose_turns_were_all_disturbed_is_not_measured(fakes):
+    with pytest.raises(RuntimeError, match="no turn counts"):
+        facts.sandbox(FakeArena(dropped="others used 9 %"), 1)
+    assert all(server.stopped for server in fakes)
+
+
 def test_samples_are_summed_by_label():
     samples = {'a{x="1",y="2"}': 3.0, 'a{x="1",y="3"}': 4.0, 'ab{x="1"}': 100.0, "a": 1.0}
     assert facts.total(samples, "a", 'x="1"') == 7.0
@@ -86,6 +144,7 @@ FACTS = {
     "socket_to_tensor": {
         "image": {"stages_us": {"read": 300.0, "parse": 10.0}, "copied_bytes_per_request": 602112}
     },
+    "sandbox": {"cpu_ratio": {"median": 1.0042, "low": 0.998, "high": 1.009, "pairs": 4}},
     "zipf": {"quiet": FOUND, "busy": FOUND, "loads": 3},
     "micro": [{"name": "FloatsToText", "cpu_us": 3000.0, "cpu_ns_per_item": 30.0}],
 }
@@ -96,6 +155,7 @@ def test_facts_stand_beside_what_is_aimed_at_and_absent_ones_say_why():
     lines = {line[:40].strip(): line for line in text.splitlines()}
     assert "9.00" in lines["start of a worker beyond its load, ms"]
     assert any("310" in line for line in lines.values())
+    assert "1.004 [0.998, 1.009]" in lines["CPU a small Predict in the sandbox / wit"]
     assert "3 loads" in text
     assert "idle_connections: not measured: the limit of open files is 1024" in text
     assert "at most 34" in text
