@@ -38,6 +38,16 @@ void Say(std::string_view port, const std::optional<tls::Material>& material,
   }
 }
 
+// Clients refuse an expired certificate, so none takes the place of one that they accept. At the
+// start there is no better one.
+absl::Status MayFollow(std::string_view port, const MaybeCredentials& fresh,
+                       const MaybeCredentials& in_use, absl::Time wall) {
+  if (fresh == nullptr || in_use == nullptr) return absl::OkStatus();
+  if (fresh->expires() >= wall || in_use->expires() < wall) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      base::Cat("the new certificate for ", port, " has expired (", fresh->description(), ")"));
+}
+
 }  // namespace
 
 TlsKeeper::TlsKeeper(const config::ServerOptions& options, loop::EventLoop& control,
@@ -60,8 +70,11 @@ absl::Status TlsKeeper::Use(const config::TlsPorts& ports) {
   ASSIGN_OR_RETURN(MaybeCredentials grpc, Make(ports.grpc, config::GrpcAlpn(options_)));
   ASSIGN_OR_RETURN(MaybeCredentials rest, Make(ports.rest, tls::Alpn::kHttp2AndHttp1));
   ASSIGN_OR_RETURN(MaybeCredentials admin, Make(ports.admin, tls::Alpn::kHttp2AndHttp1));
-  Say("gRPC", ports.grpc, grpc, base::WallTime());
-  Say("REST", ports.rest, rest, base::WallTime());
+  const absl::Time wall = base::WallTime();
+  RETURN_IF_ERROR(MayFollow("gRPC", grpc, grpc_.Get(), wall));
+  RETURN_IF_ERROR(MayFollow("REST", rest, rest_.Get(), wall));
+  Say("gRPC", ports.grpc, grpc, wall);
+  Say("REST", ports.rest, rest, wall);
   ports_ = ports;
   grpc_.Set(std::move(grpc));
   rest_.Set(std::move(rest));

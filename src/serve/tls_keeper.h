@@ -17,8 +17,8 @@
 namespace tensord::serve {
 
 // The TLS credentials of the ports: reads their files, and again every kLookEvery and when told, so
-// that a rotated certificate serves new connections while old ones live on. Files that are wrong
-// change nothing and are said once.
+// that a rotated certificate serves new connections while old ones live on. Files that are wrong,
+// or expired while those in use are not, change nothing and are said once.
 //
 // Threads: the control loop; the slots any. Lifetime: loop and thread outlive it.
 class TlsKeeper {

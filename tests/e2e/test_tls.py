@@ -3,6 +3,7 @@
 """TLS on both ports, with certificates of both sides, and their rotation under load."""
 
 import json
+import re
 import shutil
 import socket
 import ssl
@@ -333,6 +334,56 @@ def test_a_broken_rotation_keeps_the_old_certificate_and_is_said_once(
     eventually(lambda: serial(server, authority) != before, "the good one is served", 60)
 
 
+def put_in_place(case, pair, authority, folder):
+    """What a rotation that went wrong leaves behind."""
+    if case == "expired":
+        authority.sign(folder / "old", "server of old", days=-1).copy_to(pair)
+    elif case == "another key":
+        shutil.copy(authority.sign(folder / "other", "other").key, pair.key)
+    elif case == "garbage":
+        pair.certificate.write_bytes(bytes(range(256)) * 8)
+    else:
+        whole = pair.certificate.read_bytes()
+        pair.certificate.write_bytes(whole[: len(whole) // 2])
+
+
+BAD_ROTATIONS = {
+    "expired": "has expired",
+    "another key": "do not belong together",
+    "garbage": "cannot be read",
+    "half-written": "cannot be read",
+}
+
+
+@pytest.mark.parametrize("case", BAD_ROTATIONS)
+def test_a_bad_certificate_under_load_drops_no_call_and_the_old_one_stays(
+    start, authority, pair, tmp_path, case
+):
+    server = start(**files(pair))
+    trusted = trusting(authority)
+    before = serial(server, authority)
+    client = GrpcClient(server.grpc, credentials=trusted)
+    with (
+        Load(lambda _turn: client.predict("half", {"x": X}), threads=1, pause=0.01) as kept,
+        Load(lambda _turn: ask(server, trusted), threads=1, pause=0.05) as new,
+    ):
+        put_in_place(case, pair, authority, tmp_path)
+        server.signal(1)  # SIGHUP: look now.
+        eventually(lambda: "the certificates in use stay" in server.log(), "it is said")
+        served = len(new.seconds)
+        eventually(lambda: len(new.seconds) > served + 3, "new connections come in")
+        assert serial(server, authority) == before
+        assert serial(server, authority, server.grpc_port) == before
+        authority.sign(tmp_path / "good", "server two").copy_to(pair)
+        server.signal(1)
+        eventually(lambda: serial(server, authority) != before, "the good one is served", 60)
+    client.close()
+    assert kept.failed == 0, kept.errors[:5]
+    assert new.failed == 0, new.errors[:5]
+    [said] = [li for li in server.log().splitlines() if "the certificates in use stay" in li]
+    assert BAD_ROTATIONS[case] in said
+
+
 # ---- Bad material ------------------------------------------------------------------
 
 
@@ -356,3 +407,56 @@ def test_bad_material_ends_the_start_and_opens_no_port(create, authority, pair, 
     log = server.log()
     assert "tls_" in log or "TLS" in log
     assert "listening: gRPC" not in log
+
+
+def test_an_expired_certificate_at_the_start_is_served_and_warned_about(start, authority, tmp_path):
+    old = authority.sign(tmp_path / "old", "server of old", days=-1)
+    server = start(**files(old))
+    for port in ("gRPC", "REST"):
+        assert (
+            f"TLS for {port}: the certificate has expired; clients will refuse it" in server.log()
+        )
+    refused(server, trusting(authority))
+    url = f"https://127.0.0.1:{server.rest_port}/v1/models/half"
+    with pytest.raises(requests.exceptions.SSLError, match="expired"):
+        requests.get(url, verify=str(authority.certificate), timeout=SECONDS)
+    # The first good one is taken.
+    authority.sign(tmp_path / "next", "server two").copy_to(old)
+    server.signal(1)
+    eventually(lambda: works(server, trusting(authority)), "the good one is served")
+
+
+BAD_CONFIGS = {
+    "no file": ("there is no such file", None),
+    "no such text": (
+        "parsing text-format tensorflow.serving.SSLConfig",
+        lambda good, other: "server_key {",
+    ),
+    "no key": ("private key", lambda good, other: 'server_key: "" server_cert: "x"'),
+    "garbage": (
+        "certificate cannot be read",
+        lambda good, other: good.ssl_config().split("server_cert")[0] + 'server_cert: "noise"',
+    ),
+    "another key": (
+        "do not belong together",
+        lambda good, other: Pair(other.key, good.certificate).ssl_config(),
+    ),
+}
+
+
+@pytest.mark.parametrize("alias", [False, True], ids=["tensord serve", "tensorflow_model_server"])
+@pytest.mark.parametrize("case", BAD_CONFIGS)
+def test_a_bad_ssl_config_file_ends_the_start_by_either_name(
+    create, authority, tmp_path, case, alias
+):
+    pair = authority.sign(tmp_path / "server", "server one")
+    words, text = BAD_CONFIGS[case]
+    config = tmp_path / "ssl.config"
+    if text is not None:
+        config.write_text(text(pair, authority.sign(tmp_path / "other", "other")))
+    server = create(ssl_config_file=config, alias=alias).start()
+    # As the original: main() returns -1.
+    assert server.wait() == (255 if alias else 1), server.log()
+    assert ("Failed to start server. Error: " in server.log()) == alias
+    assert re.search(words, server.log()), server.log()
+    assert "listening" not in server.log()
