@@ -11,7 +11,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from local_server import ROOT
+from local_server import ROOT, eventually
+from test_tls import Authority, files
 from test_worker_death import settings_for
 
 BUILT = Path(ROOT) / "build/clients"
@@ -164,6 +165,65 @@ def test_grpcurl_lists_health(server):
     statuses = json.loads(grpcurl(server, "grpc.health.v1.Health/List"))["statuses"]
     assert statuses["half"] == {"status": "SERVING"}
     assert statuses["tensorflow.serving.PredictionService"] == {"status": "SERVING"}
+
+
+# ---- grpcurl, both sides with certificates -----------------------------------
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory):
+    return Authority(tmp_path_factory.mktemp("mtls") / "ca")
+
+
+@pytest.fixture(scope="module")
+def mutual(module_servers, models, authority, tmp_path_factory):
+    pair = authority.sign(tmp_path_factory.mktemp("mtls") / "server", "server")
+    flags = files(pair, ca=authority.certificate)
+    server = module_servers.start(ready=False, models={"half": models / "half"}, **flags)
+    eventually(lambda: "model half, version 3: LOADING -> AVAILABLE" in server.log(), "it loads")
+    return server
+
+
+def secure_grpcurl(server, authority, client, *arguments):
+    command = [program_of("grpcurl"), "-cacert", authority.certificate]
+    if client is not None:
+        command += ["-cert", client.certificate, "-key", client.key]
+    *options, what = arguments
+    command += [*options, server.grpc, *what.split()]
+    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+
+
+def test_grpcurl_with_a_client_certificate_lists_describes_and_predicts(
+    mutual, authority, tmp_path
+):
+    known = authority.sign(tmp_path / "known", "client")
+
+    def said(*arguments):
+        done = secure_grpcurl(mutual, authority, known, *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert set(said("list").split()) == set(SERVICES)
+    service = "tensorflow.serving.PredictionService"
+    assert f"{service} is a service" in said(f"describe {service}")
+    tensor = {"dtype": "DT_FLOAT", "tensor_shape": {"dim": [{"size": 2}]}, "float_val": [2, 4]}
+    request = {"model_spec": {"name": "half"}, "inputs": {"x": tensor}}
+    answer = json.loads(said("-d", json.dumps(request), f"{service}/Predict"))
+    assert answer["outputs"]["y"]["floatVal"] == [3, 4]
+
+
+@pytest.mark.parametrize("case", ["no certificate", "a stranger's", "an expired one"])
+def test_grpcurl_without_a_good_certificate_is_told_nothing(mutual, authority, tmp_path, case):
+    client = None
+    if case == "a stranger's":
+        client = Authority(tmp_path / "stranger").sign(tmp_path / "other", "client")
+    elif case == "an expired one":
+        client = authority.sign(tmp_path / "old", "client", days=-1)
+    for what in ("list", "tensorflow.serving.PredictionService/Predict"):
+        done = secure_grpcurl(mutual, authority, client, "-connect-timeout", "5", what)
+        assert done.returncode == 1, done.stdout
+        assert "Failed to dial" in done.stderr
+        assert done.stdout == ""
 
 
 # ---- grpc-health-probe, curl --------------------------------------------------
