@@ -34,9 +34,13 @@ def identity(name):
 RULES = (
     identity("alice")
     + identity("operator")
+    + identity("keeper")
+    + identity("caller")
     + """
 rule { identity: "alice" model: "half" allow: [INFER, READ] }
 rule { identity: "operator" allow: [READ, ADMIN] }
+rule { identity: "keeper" model: "half" allow: [INFER, READ, ADMIN] }
+rule { identity: "caller" allow: INFER }
 """
 )
 
@@ -235,6 +239,143 @@ def test_no_spelling_of_a_path_passes_the_rules(server, target):
     assert status in (400, 403, 404), answer
     assert b"AVAILABLE" not in answer
     assert b"difference" not in answer
+
+
+NAMES = [
+    "two_in",
+    "/two_in",
+    "./two_in",
+    "%2e/two_in",
+    "TWO_IN",
+    "%74wo_in",
+    "two%5fin",
+    "two%255fin",
+    "two_in.",
+    "two_in/",
+    "two_in%00",
+    "two_in%2f",
+    "two_in%20",
+    "two_in;half",
+    "two_in?half",
+    "half?/two_in",
+    "half/../two_in",
+    "half%2f..%2ftwo_in",
+    "half/versions/1/../../two_in",
+]
+ONES = [1.0, 1.0]
+TWO_IN_BODY = json.dumps({"inputs": {"a": ONES, "b": ONES}})
+TWO_IN_OIP_BODY = json.dumps(
+    {
+        "inputs": [
+            {"name": name, "shape": [2], "datatype": "FP32", "data": ONES} for name in ("a", "b")
+        ]
+    }
+)
+POSTS = {
+    "/v1/models/{}:predict": TWO_IN_BODY,
+    "/v1/models/{}/versions/1:predict": TWO_IN_BODY,
+    "/v2/models/{}/infer": TWO_IN_OIP_BODY,
+    "/v2/models/{}/versions/1/infer": TWO_IN_OIP_BODY,
+    "/v2/repository/models/{}/unload": "{}",
+}
+
+
+def posted(server, version, targets_and_bodies, name):
+    """Statuses and bodies as curl sees them, which changes nothing of a target."""
+    command = ["curl", "-sS", "--noproxy", "*", "--path-as-is", "--globoff", version]
+    answers = []
+    for target, body in targets_and_bodies:
+        told = ["-H", f"Authorization: Bearer {name}-token", "-d", body, "-w", "\n%{http_code}"]
+        done = subprocess.run(
+            [*command, *told, server.rest + target], capture_output=True, text=True, check=True
+        )
+        text, _, code = done.stdout.rpartition("\n")
+        answers.append((int(code), text))
+    return answers
+
+
+HTTP_VERSIONS = ["--http1.1", "--http2-prior-knowledge"]
+
+
+@pytest.mark.parametrize("version", HTTP_VERSIONS)
+def test_no_spelling_of_a_name_passes_the_rules_in_what_is_posted(server, version):
+    plain = [(form.format("two_in"), body) for form, body in POSTS.items()]
+    right = [code for code, _ in posted(server, version, plain[:4], "caller")]
+    assert right == [200] * 4  # So it is the rules that say no.
+    tricks = [(form.format(name), body) for name in NAMES for form, body in POSTS.items()]
+    for spelled in ("//v1", "/V1", "/v1/", "/v1/.", "/v1/../v1", "/%761"):
+        tricks.append((f"{spelled}/models/two_in:predict", TWO_IN_BODY))
+    for spelled in ("//v2", "/V2", "/v2/", "/v2/.", "/v2/../v2", "/%762"):
+        tricks.append((f"{spelled}/models/two_in/infer", TWO_IN_OIP_BODY))
+        tricks.append((f"{spelled}/repository/models/two_in/unload", "{}"))
+    for (target, _), (code, text) in zip(
+        tricks, posted(server, version, tricks, "keeper"), strict=True
+    ):
+        assert code in (400, 403, 404, 405), (target, text)
+        assert "difference" not in text, target
+    assert [code for code, _ in posted(server, version, plain[:4], "caller")] == [200] * 4
+
+
+@pytest.mark.parametrize("target", TRICKS)
+def test_no_spelling_of_a_path_passes_the_rules_over_http_2(server, target):
+    command = ["curl", "-sS", "--noproxy", "*", "--path-as-is", "--globoff"]
+    command += ["--http2-prior-knowledge", "-H", "Authorization: Bearer alice-token"]
+    told = ["-w", "\n%{http_code}", server.rest + target]
+    done = subprocess.run([*command, *told], capture_output=True, text=True, check=True)
+    assert done.stdout.rpartition("\n")[2] in ("400", "403", "404"), done.stdout
+    assert "AVAILABLE" not in done.stdout
+    assert "difference" not in done.stdout
+
+
+METHOD_TRICKS = [
+    "/{}/{}",
+    "//{}/{}",
+    "/{}//{}",
+    "/./{}/{}",
+    "/{}/./{}",
+    "/{}/{}/",
+    "/{}/{}.",
+    "/{}./{}",
+    "/.{}/{}",
+    "/{}/{}?",
+    "/{}/{}%00",
+    "/{}%2f{}",
+    "/%2f{}/{}",
+    "/x/../{}/{}",
+]
+
+
+def test_no_spelling_of_a_method_passes_the_rules_over_grpc(server):
+    keeper = Caller(server, "keeper")
+    predict = keeper.grpc.predict_request("two_in", {"a": X, "b": X}).SerializeToString()
+    unload = b"\x12\x06two_in"  # Of RepositoryModelUnloadRequest: model_name.
+    methods = [
+        ("tensorflow.serving.PredictionService", "Predict", predict),
+        ("inference.GRPCInferenceService", "RepositoryModelUnload", unload),
+    ]
+
+    def code(path, request, name):
+        call = keeper.grpc.channel.unary_unary(path)
+        try:
+            call(request, metadata=metadata(name), timeout=SECONDS)
+        except grpc.RpcError as error:
+            return error.code()
+        return grpc.StatusCode.OK
+
+    assert code("/" + "/".join(methods[0][:2]), predict, "caller") == grpc.StatusCode.OK
+    for service, method, request in methods:
+        spelled = [trick.format(service, method) for trick in METHOD_TRICKS]
+        spelled += [f"/{service.upper()}/{method}", f"/{service}/{method.lower()}"]
+        spelled += [f"/{service}/%{ord(method[0]):x}{method[1:]}"]
+        codes = {path: code(path, request, "keeper") for path in spelled}
+        assert codes.pop(spelled[0]) == DENIED
+        # What is no method's name is none, whoever asks.
+        assert set(codes.values()) == {grpc.StatusCode.UNIMPLEMENTED}, codes
+    for name in ("TWO_IN", "two_in.", "two_in/", "/two_in", "./two_in", "half/../two_in"):
+        assert keeper.predict_code(name) == DENIED, name
+    for name in ("%74wo_in", "two%5fin", "two_in\0", "half\0two_in", " two_in", ""):
+        assert keeper.predict_code(name) in (DENIED, grpc.StatusCode.INVALID_ARGUMENT), name
+    assert code("/" + "/".join(methods[0][:2]), predict, "caller") == grpc.StatusCode.OK
 
 
 def test_what_is_refused_and_what_is_managed_is_one_line_each(server):
