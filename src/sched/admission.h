@@ -49,12 +49,25 @@ enum class Verdict : uint8_t {
 struct Admission {
   Verdict verdict = Verdict::kAdmit;
   absl::Duration retry_after = {};  // For the refused: when it may look better.
+  bool trial = false;  // Admitted although it will be late, to see whether runs still take as long.
 };
 
-// `forecast` is nullopt when nothing is known; then only the queue's limits count. An empty queue
-// admits everything: what runs now teaches, what is refused does not.
+// `forecast` is nullopt when nothing is known; then only the queue's limits count. For an empty
+// queue AdmitAtOnce decides, and this admits everything.
 Admission Admit(const Applicant& call, const Fullness& queue,
                 const std::optional<Forecast>& forecast, absl::Time now);
+
+// What is known of a run that could start at once.
+struct Outlook {
+  std::optional<absl::Duration> least = {};  // The shortest such run lately; nullopt: unknown.
+  bool idle = false;                         // An executor is.
+  absl::Time trial_last = absl::InfinitePast();
+};
+
+// For a call that finds nothing waiting. It is admitted unless even a run as short as any lately
+// would be too long; then only where an idle executor has not tried so for a while: what runs
+// teaches, what is refused does not.
+Admission AdmitAtOnce(const Applicant& call, const Outlook& outlook, absl::Time now);
 
 // The queue's share, in calls, bytes and time, that clients over their share may fill.
 inline constexpr double kOverSharePressureMax = 0.75;

@@ -79,6 +79,50 @@ TEST(Admit, ClientsOverTheirShareLeaveAQuarterToTheOthers) {
   EXPECT_EQ(verdict(10, 51, true), Verdict::kLate);
 }
 
+TEST(AdmitAtOnce, RefusesWhatEvenTheShortestOfRunsWouldBeLateForExceptForTrials) {
+  struct Row {
+    const char* what;
+    int least_ms;  // -1: not known.
+    int left_ms;
+    bool idle;
+    int tried_ms_ago;
+    Verdict verdict;
+    bool trial;
+  };
+  const Row rows[] = {
+      {"nothing known", -1, 1, true, 0, Verdict::kAdmit, false},
+      {"just in time", 100, 100, true, 0, Verdict::kAdmit, false},
+      {"in time, perhaps, behind what runs", 100, 100, false, 0, Verdict::kAdmit, false},
+      {"late", 101, 100, true, 0, Verdict::kLate, false},
+      {"late, no trial yet", 101, 100, true, 1'000'000, Verdict::kAdmit, true},
+      {"late, and a trial would have to wait", 101, 100, false, 1'000'000, Verdict::kLate, false},
+      {"a trial within a second", 10, 5, true, 999, Verdict::kLate, false},
+      {"a trial after a second", 10, 5, true, 1000, Verdict::kAdmit, true},
+      {"long runs, a trial too soon", 200, 100, true, 1999, Verdict::kLate, false},
+      {"long runs, a trial", 200, 100, true, 2000, Verdict::kAdmit, true},
+  };
+  for (const Row& row : rows) {
+    Outlook outlook{.idle = row.idle, .trial_last = kNow - absl::Milliseconds(row.tried_ms_ago)};
+    if (row.least_ms >= 0) outlook.least = absl::Milliseconds(row.least_ms);
+    const Applicant call{.arrived = kNow, .deadline = kNow + absl::Milliseconds(row.left_ms)};
+    const Admission admission = AdmitAtOnce(call, outlook, kNow);
+    EXPECT_EQ(admission.verdict, row.verdict) << row.what;
+    EXPECT_EQ(admission.trial, row.trial) << row.what;
+    EXPECT_EQ(admission.retry_after > absl::ZeroDuration(), row.verdict != Verdict::kAdmit)
+        << row.what;
+  }
+}
+
+TEST(AdmitAtOnce, TheHintIsWhenTheNextTrialMayBe) {
+  const Applicant call{.arrived = kNow, .deadline = kNow + absl::Milliseconds(100)};
+  Outlook outlook{
+      .least = absl::Milliseconds(200), .idle = true, .trial_last = kNow - absl::Milliseconds(500)};
+  EXPECT_EQ(AdmitAtOnce(call, outlook, kNow).retry_after, absl::Milliseconds(1500));
+  outlook = {.least = absl::Milliseconds(200)};
+  EXPECT_EQ(AdmitAtOnce(call, outlook, kNow).retry_after, absl::Milliseconds(200))
+      << "when an executor may be idle";
+}
+
 TEST(Admit, ThoseRefusedTogetherComeBackApart) {
   const auto after = [](uint64_t salt) {
     const Forecast forecast{absl::Milliseconds(200), absl::Milliseconds(10)};

@@ -49,6 +49,7 @@ struct CallEntry {
   int workers_lost = 0;                // Died with this call in them.
   bool alone = false;                  // It was in a run that failed: its next run is its own.
   bool noted = false;                  // The poison list knows its content.
+  bool trial = false;                  // As Pending's.
   absl::Time started;                  // Of its last run.
   std::unique_ptr<CallPieces> pieces;  // Only while in pieces.
   bool is_piece = false;

@@ -31,7 +31,7 @@ class OverloadTest : public ::testing::Test {
 
   void Make(QueueOptions options = {}) {
     options.model = "m";
-    options.signatures = {OpenSignature()};
+    if (options.signatures.empty()) options.signatures = {OpenSignature()};
     options.rows_max = 1;
     queue_ = std::make_unique<VersionQueue>(timers_, std::move(options));
     worker_.time = [](const FakeRun&) { return absl::Milliseconds(10); };
@@ -194,6 +194,115 @@ TEST_F(OverloadTest, AModelsCallsHoldTheirBytesUntilTheyAreAnswered) {
   queue_.reset();
   EXPECT_EQ(bytes->used(), 0u);
   EXPECT_EQ(shared.used(), 0u);
+}
+
+// ---- Deadlines that the model is too slow for ------------------------------------------------
+
+// Ten calls a second, with deadlines of 100 ms, on a model whose runs take `run`.
+class TooSlowTest : public OverloadTest {
+ protected:
+  void SetUp() override { Start({}); }
+  void Start(QueueOptions options) {
+    Make(std::move(options));
+    worker_.time = [this](const FakeRun&) { return run_; };
+  }
+  // Patient calls, of which all are answered.
+  void Teach(int runs) {
+    for (int i = 0; i < runs; ++i) {
+      Submit(-1, {});
+      timers_.Advance(run_);
+      ASSERT_TRUE(StatusOf(-1).ok());
+    }
+  }
+  void CallsFor(absl::Duration span) {
+    for (const absl::Time end = timers_.Now() + span; timers_.Now() < end;) {
+      Submit(++calls_, {.timeout = absl::Milliseconds(100)});
+      timers_.Advance(absl::Milliseconds(100));
+    }
+  }
+
+  absl::Duration run_ = absl::Milliseconds(200);
+  int calls_ = 0;
+};
+
+TEST_F(TooSlowTest, AtMostOneRunASecondIsInVain) {
+  Teach(30);
+  const size_t before = worker_.runs.size();
+  CallsFor(absl::Seconds(20));
+  EXPECT_LE(worker_.runs.size() - before, 20u);
+  EXPECT_GE(worker_.runs.size() - before, 5u) << "some try whether it still is as slow";
+  EXPECT_GE(queue_->stats().refused_late, 180);
+  const absl::Status status = StatusOf(calls_);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("is too slow for this call: the answer would come in about 200 ms, the "
+                        "deadline is in 100 ms; try again in "));
+  EXPECT_GT(answers_[calls_].retry_after, absl::ZeroDuration());
+}
+
+TEST_F(TooSlowTest, CallsAreServedAgainSoonAfterTheModelBecameFaster) {
+  Teach(30);
+  CallsFor(absl::Seconds(5));
+  run_ = absl::Milliseconds(20);
+  CallsFor(absl::Seconds(3));
+  const int first = calls_;
+  CallsFor(absl::Seconds(5));
+  for (int call = first + 1; call <= calls_; ++call) {
+    EXPECT_TRUE(StatusOf(call).ok()) << call << ": " << StatusOf(call);
+  }
+}
+
+TEST_F(TooSlowTest, AsLongAsRunTimesAreNotKnownWhatComesRuns) {
+  Teach(10);
+  for (int i = 1; i <= 9; ++i) {
+    Submit(i, {.timeout = absl::Milliseconds(100)});
+    timers_.Advance(run_);
+    EXPECT_TRUE(absl::IsDeadlineExceeded(StatusOf(i))) << StatusOf(i);
+  }
+  EXPECT_EQ(worker_.runs.size(), 19u);
+  EXPECT_EQ(queue_->stats().refused_late, 0);
+}
+
+TEST_F(TooSlowTest, WhatHasTimeForARunIsServedBesideWhatHasNot) {
+  Teach(30);
+  for (int i = 0; i < 20; ++i) {
+    Submit(1000 + i, {.timeout = absl::Milliseconds(250)});
+    timers_.Advance(absl::Milliseconds(10));
+    Submit(2000 + i, {.timeout = absl::Milliseconds(100)});
+    timers_.Advance(absl::Milliseconds(290));
+    EXPECT_TRUE(StatusOf(1000 + i).ok()) << StatusOf(1000 + i);
+    EXPECT_TRUE(absl::IsResourceExhausted(StatusOf(2000 + i))) << StatusOf(2000 + i);
+  }
+}
+
+TEST_F(TooSlowTest, WhatLostItsTimeBehindAnotherRunIsNotRun) {
+  Teach(30);
+  Submit(1, {});
+  Submit(2, {.timeout = absl::Milliseconds(300)});  // Nothing waits; the executor is busy.
+  timers_.Advance(absl::Milliseconds(200));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(StatusOf(2))) << StatusOf(2);
+  EXPECT_EQ(queue_->stats().hopeless, 1);
+  EXPECT_EQ(worker_.out(), 0u);
+}
+
+TEST_F(TooSlowTest, WhatWaitsBehindTheHopelessHasItsTurnAtOnce) {
+  QueueOptions options;
+  options.signatures = {OpenSignature(), OpenSignature()};
+  Start(std::move(options));
+  Teach(30);
+  Submit(1, {});
+  Submit(2, {.timeout = absl::Milliseconds(300)});
+  OwnedViews inputs = Floats({1, 1}, 1);
+  queue_->Submit({.signature = 1,
+                  .inputs = std::move(inputs.tensors),
+                  .keep = std::move(inputs.keep),
+                  .rows = 1,
+                  .arrived = timers_.Now(),
+                  .done = [this](CallResult result) { answers_[3] = std::move(result); }});
+  timers_.Advance(absl::Milliseconds(200));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(StatusOf(2))) << StatusOf(2);
+  timers_.Advance(absl::Milliseconds(200));
+  EXPECT_TRUE(StatusOf(3).ok()) << StatusOf(3);
 }
 
 }  // namespace

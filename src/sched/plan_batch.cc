@@ -37,11 +37,20 @@ struct Filling {
   }
 };
 
-// When a run of so many rows that starts now ends; the infinite past while nothing is known.
+// When a run of so many rows, padded, that starts now ends; the infinite past while nothing is
+// known.
 absl::Time FinishOf(const Lane& lane, int64_t rows, absl::Time now) {
   if (lane.service == nullptr) return absl::InfinitePast();
-  const std::optional<absl::Duration> mean = lane.service->Mean(std::max<int64_t>(1, rows));
+  rows = std::max<int64_t>(1, rows);
+  const auto mean = lane.service->Mean(rows + PadRows(rows, lane.limits.allowed_rows));
   return mean.has_value() ? now + *mean : absl::InfinitePast();
+}
+
+// The same for a run as short as any lately.
+absl::Time EarliestFinishOf(const Lane& lane, int64_t rows, absl::Time now) {
+  if (lane.service == nullptr) return absl::InfinitePast();
+  const auto least = LeastRun(*lane.service, rows, lane.limits.allowed_rows);
+  return least.has_value() ? now + *least : absl::InfinitePast();
 }
 
 // True when the calls of the head's class alone fill more than one batch.
@@ -106,6 +115,29 @@ Filling FillInOrder(const Lane& lane, absl::Time now, bool crowded, std::vector<
   return filling;
 }
 
+// In the order of service, of calls that an ordinary run would be too long for, those that a run as
+// short as any lately would still be in time for, and trials.
+Filling FillWithChances(const Lane& lane, absl::Time now, std::vector<CallId>* hopeless) {
+  Filling filling{.lane = &lane};
+  for (const Pending& call : lane.calls) {
+    if (filling.full) break;
+    if (!call.trial && EarliestFinishOf(lane, call.rows, now) > call.deadline) {
+      hopeless->push_back(call.id);
+      continue;
+    }
+    if (!filling.Fits(call)) {
+      filling.full = true;
+      break;
+    }
+    if (!filling.batch.empty() && EarliestFinishOf(lane, filling.rows + call.rows, now) >
+                                      std::min(filling.tightest, call.deadline)) {
+      break;
+    }
+    filling.Take(call);
+  }
+  return filling;
+}
+
 Filling Fill(const Lane& lane, PlanRules rules, absl::Time now, std::vector<CallId>* hopeless) {
   const bool known = lane.service != nullptr && lane.service->Mean(1).has_value();
   if (rules.newest_first && !known) return FillNewestFirst(lane);
@@ -116,19 +148,16 @@ Filling Fill(const Lane& lane, PlanRules rules, absl::Time now, std::vector<Call
     filling = FillInOrder(lane, now, false, hopeless);
   }
   if (!filling.batch.empty()) return filling;
-  // Nothing would be in time, as far as we know. Run it nevertheless: the executor is free, and
-  // only runs can prove what we know wrong.
+  // Nothing would be in time in an ordinary run. The executor is free, and only runs can prove what
+  // we know wrong: what has a chance runs nevertheless.
   hopeless->clear();
-  Lane unknown = lane;
-  unknown.service = nullptr;
-  filling = FillInOrder(unknown, now, crowded, hopeless);
-  filling.lane = &lane;
-  return filling;
+  return FillWithChances(lane, now, hopeless);
 }
 
 // When this batch leaves: at once, except where an operator wants part-full ones to wait for more;
 // then so early that its members still make it, as far as is known.
 absl::Time LeaveTime(const Filling& filling, PlanRules rules) {
+  if (filling.batch.empty()) return absl::InfinitePast();  // All that waits here is hopeless.
   const BatchLimits& limits = filling.lane->limits;
   if (filling.full || rules.closing || limits.wait_max <= absl::ZeroDuration()) {
     return absl::InfinitePast();
@@ -154,6 +183,12 @@ bool Before(const Pending& a, const Pending& b) {
 int64_t PadRows(int64_t rows, std::span<const int64_t> allowed_rows) {
   const auto at = std::lower_bound(allowed_rows.begin(), allowed_rows.end(), rows);
   return at == allowed_rows.end() ? 0 : *at - rows;
+}
+
+std::optional<absl::Duration> LeastRun(const ServiceTime& service, int64_t rows,
+                                       std::span<const int64_t> allowed_rows) {
+  rows = std::max<int64_t>(1, rows);
+  return service.Least(rows + PadRows(rows, allowed_rows));
 }
 
 BatchPlan PlanBatch(std::span<const Lane> lanes, PlanRules rules, absl::Time now) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct Pending {
   absl::Time arrived = {};
   absl::Time due = {};  // DueTime(turn, deadline): the place in the queue.
   absl::Time deadline = absl::InfiniteFuture();
+  bool trial = false;  // Runs even where no run has been short enough for it lately.
 };
 
 // A call that could wait long is served as if it could wait kPatienceMax: ahead of newer, more
@@ -60,7 +62,8 @@ struct PlanRules {
 struct BatchPlan {
   size_t lane = 0;                    // Whose calls these are.
   std::vector<CallId> hopeless = {};  // Answer these DEADLINE_EXCEEDED: they cannot finish in time.
-  std::vector<CallId> batch = {};     // Run these together; empty means wait.
+  // Run these together. Empty means wait or, where calls are hopeless, plan again without them.
+  std::vector<CallId> batch = {};
   int64_t rows = 0;      // Of the batch, without padding; that of the call if it is one.
   int64_t pad_rows = 0;  // To reach an allowed size.
   absl::Time wake = absl::InfiniteFuture();  // When waiting, plan again by then.
@@ -69,6 +72,11 @@ struct BatchPlan {
 // Looks at what waits and says what a free executor should do now.
 // REQUIRES: each lane is sorted by Before; no deadline lies before now.
 BatchPlan PlanBatch(std::span<const Lane> lanes, PlanRules rules, absl::Time now);
+
+// The shortest that a run of so many rows has taken lately, padded as it will be; nullopt while
+// that is not known.
+std::optional<absl::Duration> LeastRun(const ServiceTime& service, int64_t rows,
+                                       std::span<const int64_t> allowed_rows);
 
 // Rows to add so that a batch has one of the allowed sizes; 0 above the largest.
 int64_t PadRows(int64_t rows, std::span<const int64_t> allowed_rows);

@@ -156,10 +156,43 @@ TEST(PlanBatch, DropsWhatCannotFinishInTime) {
   EXPECT_THAT(plan.batch, ElementsAre(2));
 }
 
-TEST(PlanBatch, RunsWhatSeemsHopelessWhenNothingElseWaits) {
-  const BatchPlan plan = PlanOne({Waiting(1, 1, At(4))}, Rows(32), At(1), &Learnt());
+TEST(PlanBatch, DropsWhatEvenTheShortestOfRunsWouldBeLateForThoughNothingElseWaits) {
+  BatchLimits waits = Rows(32);
+  waits.wait_max = absl::Milliseconds(10);
+  for (const BatchLimits& limits : {Rows(32), waits}) {
+    const BatchPlan plan =
+        PlanOne({Waiting(1, 1, At(4)), Waiting(2, 1, At(5))}, limits, At(1), &Learnt());
+    EXPECT_THAT(plan.hopeless, ElementsAre(1, 2));
+    EXPECT_THAT(plan.batch, IsEmpty());
+  }
+}
+
+TEST(PlanBatch, RunsWhatOnlyAShortRunWouldSaveWhenNothingElseWaits) {
+  ServiceTime service;  // 6 ms on average.
+  for (int i = 0; i < 41; ++i) service.Add(1, absl::Milliseconds(i % 2 == 0 ? 2 : 10));
+  const BatchPlan plan = PlanOne({Waiting(1, 1, At(4))}, Rows(32), At(1), &service);
   EXPECT_THAT(plan.hopeless, IsEmpty());
   EXPECT_THAT(plan.batch, ElementsAre(1));
+}
+
+TEST(PlanBatch, RunsTrialsAloneWhenNothingElseWaits) {
+  std::vector<Pending> queue = {Waiting(1, 1, At(4)), Waiting(2, 1, At(5))};
+  queue[1].trial = true;
+  EXPECT_THAT(PlanOne(queue, Rows(32), At(1), &Learnt()).hopeless, ElementsAre(1));
+  EXPECT_THAT(PlanOne(queue, Rows(32), At(1), &Learnt()).batch, ElementsAre(2));
+  queue[0].trial = true;
+  EXPECT_THAT(PlanOne(queue, Rows(32), At(1), &Learnt()).batch, ElementsAre(1));
+}
+
+TEST(PlanBatch, JudgesBySizesThatRunsArePaddedTo) {
+  BatchLimits limits = Rows(32);
+  const std::vector<int64_t> allowed = {32};
+  limits.allowed_rows = allowed;
+  ServiceTime service;
+  for (int i = 0; i < 41; ++i) service.Add(32, absl::Milliseconds(20));
+  const std::vector<Pending> queue = {Waiting(1, 1, At(20))};
+  EXPECT_THAT(PlanOne(queue, limits, At(1), &service).hopeless, ElementsAre(1));
+  EXPECT_THAT(PlanOne(queue, Rows(32), At(1), &service).batch, ElementsAre(1)) << "less, perhaps";
 }
 
 TEST(PlanBatch, KeepsABatchSmallEnoughForItsMembers) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "base/limits.h"
 
@@ -17,7 +18,8 @@ constexpr double kAlphaMin = 1.0 / 16;    // The averages follow the last 16 run
 constexpr double kFade = 0.998;           // A run fades to a third of its weight in 500 runs.
 constexpr double kWeightMin = 1.0;        // A size seen long ago still counts as one run.
 constexpr int64_t kBucketSamplesMin = 4;  // Fewer are an anecdote, not a point for the line.
-constexpr int64_t kFitEvery = 16;  // Drawing the line costs as much as a tiny run's hand-over.
+constexpr int64_t kFitEvery = 16;    // Drawing the line costs as much as a tiny run's hand-over.
+constexpr int64_t kShortestOf = 16;  // Runs: as far back as the averages look.
 // What a hint may say: more is nonsense, or no use.
 constexpr int64_t kSeededRowsMax = 1 << 24;
 constexpr absl::Duration kSeededTimeMax = absl::Hours(1);
@@ -67,6 +69,12 @@ void ServiceTime::Add(int64_t rows, absl::Duration time) {
   ++samples_;
   ++bucket.samples;
   bucket.seeded = false;
+  if (bucket.timed++ % kShortestOf == 0) {
+    bucket.shortest_before = std::exchange(bucket.shortest, {});
+  }
+  if (seconds < bucket.shortest.seconds) {
+    bucket.shortest = {.seconds = seconds, .rows = static_cast<double>(rows)};
+  }
   const double alpha = std::max(1.0 / static_cast<double>(bucket.samples), kAlphaMin);
   bucket.rows += alpha * (static_cast<double>(rows) - bucket.rows);
   bucket.seconds += alpha * (seconds - bucket.seconds);
@@ -146,6 +154,16 @@ std::optional<absl::Duration> ServiceTime::P95(int64_t rows) const {
   if (!known()) return std::nullopt;
   const Bucket& own = buckets_[BucketOf(rows)];
   return absl::Seconds(MeanSeconds(rows) + kP95Deviations * own.deviation);
+}
+
+std::optional<absl::Duration> ServiceTime::Least(int64_t rows) const {
+  if (samples_ < limits::kPredictionSamplesMin) return std::nullopt;
+  const Bucket& own = buckets_[BucketOf(rows)];
+  if (own.timed < kBucketSamplesMin) return std::nullopt;
+  const Shortest& least =
+      own.shortest.seconds < own.shortest_before.seconds ? own.shortest : own.shortest_before;
+  // Fewer rows than these take at least their share.
+  return absl::Seconds(least.seconds * std::min(1.0, static_cast<double>(rows) / least.rows));
 }
 
 }  // namespace tensord::sched

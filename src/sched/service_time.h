@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -54,14 +55,24 @@ class ServiceTime {
   // What a run of so many rows takes on average, and in all but 5 % of cases. REQUIRES: rows >= 1.
   std::optional<absl::Duration> Mean(int64_t rows) const;
   std::optional<absl::Duration> P95(int64_t rows) const;
+  // The shortest of the last runs of so many rows: what no run will do much better than. nullopt
+  // before enough of this size were seen; hints say nothing of it. REQUIRES: rows >= 1.
+  std::optional<absl::Duration> Least(int64_t rows) const;
 
  private:
+  struct Shortest {
+    double seconds = std::numeric_limits<double>::infinity();
+    double rows = 1;
+  };
   struct Bucket {
     double rows = 0;  // Moving averages.
     double seconds = 0;
     double deviation = 0;  // Mean of |time - average|.
     double weight = 0;     // Runs seen, the old ones faded.
     int64_t samples = 0;  // -1 + runs seen: the first run of a size warms it up and is not counted.
+    int64_t timed = 0;    // Of them, those that were no hint.
+    Shortest shortest = {};         // Of the last kShortestOf runs or fewer,
+    Shortest shortest_before = {};  // and of as many before.
     bool warm = false;
     bool seeded = false;  // All it knows is a hint.
   };

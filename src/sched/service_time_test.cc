@@ -147,5 +147,29 @@ TEST(ServiceTime, FollowsAModelThatBecomesSlower) {
   EXPECT_NEAR(absl::ToDoubleMilliseconds(*service.Mean(2)), 9, 0.7);
 }
 
+TEST(ServiceTime, TheLeastIsThatOfTheLastRuns) {
+  ServiceTime service;
+  service.Add(1, absl::Microseconds(1));  // The first run of a size is not counted.
+  for (int i = 0; i < limits::kPredictionSamplesMin; ++i) {
+    EXPECT_FALSE(service.Least(1).has_value());
+    service.Add(1, absl::Milliseconds(200 + i));
+  }
+  EXPECT_EQ(service.Least(1), absl::Milliseconds(200));
+  service.Add(1, absl::Milliseconds(80));
+  EXPECT_EQ(service.Least(1), absl::Milliseconds(80)) << "at once";
+  for (int i = 0; i < 40; ++i) service.Add(1, absl::Milliseconds(250));
+  EXPECT_EQ(service.Least(1), absl::Milliseconds(250)) << "long ago";
+}
+
+TEST(ServiceTime, TheLeastIsOfItsSizeAndNeverOfHints) {
+  ServiceTime service;
+  service.Seed(1, absl::Milliseconds(5));
+  for (int i = 0; i < 40; ++i) service.Add(8, absl::Milliseconds(80));
+  EXPECT_EQ(service.Least(1), std::nullopt);
+  EXPECT_EQ(service.Least(16), std::nullopt);
+  EXPECT_EQ(service.Least(8), absl::Milliseconds(80));
+  EXPECT_EQ(service.Least(6), absl::Milliseconds(60)) << "at least their share";
+}
+
 }  // namespace
 }  // namespace tensord::sched

@@ -73,6 +73,13 @@ void SignaturePolicy::Learn(int64_t rows, absl::Duration run_time) {
   service_.Add(std::max<int64_t>(1, rows), run_time);
 }
 
+std::optional<absl::Duration> SignaturePolicy::LeastRunOf(int64_t rows) const {
+  if (!batches_ || !options_.batching.has_value()) return LeastRun(service_, rows, {});
+  const BatchingParameters& set = *options_.batching;
+  if (set.enable_large_batch_splitting) rows = std::min(rows, RowsCap());
+  return LeastRun(service_, rows, set.allowed_batch_sizes);
+}
+
 SignatureStats SignaturePolicy::stats() const {
   SignatureStats stats{.batches = batches_,
                        .refused_batching = refused_batching_,

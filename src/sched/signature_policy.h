@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "sched/plan_batch.h"
 #include "sched/queue_options.h"
@@ -33,6 +34,11 @@ class SignaturePolicy {
   void Learn(int64_t rows, absl::Duration run_time);
   void Seed(const RunTimeHint& hint) { service_.Seed(hint.rows, hint.time); }
   const ServiceTime& service() const { return service_; }
+  // The shortest that the run of a call of so many rows has taken lately, or of its first piece.
+  std::optional<absl::Duration> LeastRunOf(int64_t rows) const;
+  // Of a call that would be late, to learn whether runs still take as long.
+  void NoteTrial(absl::Time now) { trial_last_ = now; }
+  absl::Time trial_last() const { return trial_last_; }
   SignatureStats stats() const;
 
  private:
@@ -41,6 +47,7 @@ class SignaturePolicy {
   bool refused_batching_ = false;
   ServiceTime service_;
   int64_t runs_ = 0;
+  absl::Time trial_last_ = absl::InfinitePast();
 };
 
 }  // namespace tensord::sched

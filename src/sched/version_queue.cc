@@ -23,7 +23,9 @@ Pending PendingOf(const CallEntry& entry) {
           .criticality = call.criticality,
           .arrived = call.arrived,
           .due = entry.due,
-          .deadline = call.deadline};
+          .deadline = call.deadline,
+          // How long joint runs take is not learnt.
+          .trial = entry.trial || !call.more_signatures.empty()};
 }
 
 uint64_t BytesOf(const Call& call) {
@@ -93,6 +95,7 @@ CallId VersionQueue::Add(Call call) {
     Decide(entry, {.status = std::move(refusal.status), .retry_after = refusal.retry_after},
            refusal.end);
   } else {
+    entry.trial = refusal.trial;
     entry.noted = standing != PoisonList::Standing::kClean;
     if (standing == PoisonList::Standing::kSuspect) {
       EnqueueSuspect(entry);
@@ -240,6 +243,7 @@ void VersionQueue::SubmitPieces(CallEntry& entry, int64_t rows_max) {
                     CallResult result) { OnPiece(parent, i, std::move(result)); },
     });
     piece.is_piece = true;
+    piece.trial = entry.trial;
     piece.bytes = BytesOf(piece.call);
     entry.pieces->ids.push_back(piece.id);
     Enqueue(piece);

@@ -93,12 +93,15 @@ class VersionQueue {
   struct Refusal {
     absl::Status status = {};
     absl::Duration retry_after = {};
-    End end = nullptr;  // Null: admitted.
+    End end = nullptr;   // Null: admitted.
+    bool trial = false;  // Admitted as one.
   };
   absl::Status PoisonError() const;
   Refusal RefuseByContent(PoisonList::Standing standing) const;
   Refusal Refuse(const Call& call, uint64_t bytes);
+  Refusal RefuseHopeless(const Call& call);
   Refusal RefuseByLoad(const Applicant& call, const std::optional<Forecast>& forecast) const;
+  Refusal LateRefusal(const Forecast& forecast, absl::Time deadline, absl::Duration after) const;
   Refusal RefuseByBytes(uint64_t bytes);
   Refusal RefuseByBatches(const Call& call);
   std::optional<Forecast> ForecastOf(const Call& call);

@@ -58,7 +58,14 @@ VersionQueue::Refusal VersionQueue::Refuse(const Call& call, uint64_t bytes) {
             absl::ZeroDuration(), &Stats::expired_queued};
   }
   if (Refusal refusal = RefuseByBatches(call); refusal.end != nullptr) return refusal;
-  if (lanes_.calls() == 0) return RefuseByBytes(bytes);
+  if (lanes_.calls() == 0) {
+    Refusal refusal = RefuseHopeless(call);
+    if (refusal.end != nullptr) return refusal;
+    const bool trial = refusal.trial;
+    refusal = RefuseByBytes(bytes);
+    refusal.trial = trial;
+    return refusal;
+  }
   const absl::Duration cost = CostOf(call, bytes);
   FairShare& fair = fair_[static_cast<size_t>(call.criticality)];
   fair.Offer(call.client, cost, now);
@@ -73,6 +80,36 @@ VersionQueue::Refusal VersionQueue::Refuse(const Call& call, uint64_t bytes) {
   if (refusal.end == nullptr) refusal = RefuseByBytes(bytes);
   if (refusal.end == nullptr) fair.Admit(cost, now);
   return refusal;
+}
+
+// For a call that finds nothing waiting.
+VersionQueue::Refusal VersionQueue::RefuseHopeless(const Call& call) {
+  if (!call.more_signatures.empty() || workers_.executors() == 0) return {};
+  SignaturePolicy& policy = policies_[static_cast<size_t>(call.signature)];
+  const absl::Time now = timers_.Now();
+  const Applicant applicant{.salt = static_cast<uint64_t>(stats_.submitted),
+                            .arrived = call.arrived,
+                            .deadline = call.deadline};
+  const Outlook outlook{.least = policy.LeastRunOf(call.rows),
+                        .idle = workers_.idle() > 0,
+                        .trial_last = policy.trial_last()};
+  const Admission admission = AdmitAtOnce(applicant, outlook, now);
+  if (admission.verdict == Verdict::kAdmit) {
+    if (admission.trial) policy.NoteTrial(now);
+    return {.trial = admission.trial};
+  }
+  return LateRefusal({.run = *outlook.least}, call.deadline, admission.retry_after);
+}
+
+VersionQueue::Refusal VersionQueue::LateRefusal(const Forecast& forecast, absl::Time deadline,
+                                                absl::Duration after) const {
+  const bool waits = forecast.wait > absl::ZeroDuration();
+  return {absl::ResourceExhaustedError(base::Cat(
+              Name(), waits ? " is overloaded" : " is too slow for this call",
+              ": the answer would come in about ", Milliseconds(forecast.wait + forecast.run),
+              ", the deadline is in ", Milliseconds(deadline - timers_.Now()), "; try again in ",
+              Milliseconds(after))),
+          after, &Stats::refused_late};
 }
 
 // Takes the bytes if it does not refuse.
@@ -107,11 +144,7 @@ VersionQueue::Refusal VersionQueue::RefuseByLoad(const Applicant& call,
           after, &Stats::refused_full};
     }
     case Verdict::kLate:
-      return {absl::ResourceExhaustedError(base::Cat(
-                  Name(), " is overloaded: the answer would come in about ",
-                  Milliseconds(forecast->wait + forecast->run), ", the deadline is in ",
-                  Milliseconds(call.deadline - now), "; try again in ", Milliseconds(after))),
-              after, &Stats::refused_late};
+      return LateRefusal(*forecast, call.deadline, after);
     case Verdict::kShed:
       return {absl::ResourceExhaustedError(base::Cat(Name(), " is under pressure and lets go of ",
                                                      call.retry ? "retries" : "sheddable calls",

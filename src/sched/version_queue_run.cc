@@ -150,7 +150,7 @@ bool VersionQueue::RunNext() {
   if (Pads()) LimitPadding(&plan);
   DropHopeless(plan.hopeless);
   wake_ = plan.wake;
-  if (plan.batch.empty()) return false;
+  if (plan.batch.empty()) return !plan.hopeless.empty();  // Those behind them have their turn.
   Run(*slot, plan.batch, &plan_lanes_[plan.lane], plan.pad_rows);
   return true;
 }
