@@ -46,6 +46,14 @@ absl::Time FinishOf(const Lane& lane, int64_t rows, absl::Time now) {
   return mean.has_value() ? now + *mean : absl::InfinitePast();
 }
 
+// The same for a run that takes as long as nearly all do at most.
+absl::Time LastFinishOf(const Lane& lane, int64_t rows, absl::Time now) {
+  if (lane.service == nullptr) return absl::InfinitePast();
+  rows = std::max<int64_t>(1, rows);
+  const auto p95 = lane.service->P95(rows + PadRows(rows, lane.limits.allowed_rows));
+  return p95.has_value() ? now + *p95 : absl::InfinitePast();
+}
+
 // The same for a run as short as any lately.
 absl::Time EarliestFinishOf(const Lane& lane, int64_t rows, absl::Time now) {
   if (lane.service == nullptr) return absl::InfinitePast();
@@ -94,7 +102,7 @@ Filling FillNewestFirst(const Lane& lane) {
 Filling FillInOrder(const Lane& lane, absl::Time now, bool crowded, std::vector<CallId>* hopeless) {
   Filling filling{.lane = &lane};
   const absl::Time full_finish =
-      crowded ? FinishOf(lane, lane.limits.rows_max, now) : absl::InfinitePast();
+      crowded ? LastFinishOf(lane, lane.limits.rows_max, now) : absl::InfinitePast();
   for (const Pending& call : lane.calls) {
     if (filling.full) break;
     if (FinishOf(lane, call.rows, now) > call.deadline) {
@@ -107,7 +115,7 @@ Filling FillInOrder(const Lane& lane, absl::Time now, bool crowded, std::vector<
       break;
     }
     if (!filling.batch.empty() && !crowded) {
-      const absl::Time finish = FinishOf(lane, filling.rows + call.rows, now);
+      const absl::Time finish = LastFinishOf(lane, filling.rows + call.rows, now);
       if (finish > std::min(filling.tightest, call.deadline)) break;
     }
     filling.Take(call);

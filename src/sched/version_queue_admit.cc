@@ -277,14 +277,15 @@ std::optional<CallResult> VersionQueue::RefuseEarly(const EarlyCall& call) {
 }
 
 // Executor time until a call that were queued now would start, as far as it is known: what is left
-// of the runs that are out, and what is served before it.
+// of the runs that are out, should they take as long as nearly all do at most, and what is served
+// before it.
 absl::Duration VersionQueue::WorkBefore(const Pending& call) const {
   const absl::Time now = timers_.Now();
   absl::Duration work;
   for (const Batch* batch : running_) {
     const ServiceTime& service = policies_[static_cast<size_t>(batch->signature)].service();
-    const auto mean = service.Mean(std::max<int64_t>(1, batch->rows + batch->pad_rows));
-    if (mean.has_value()) work += std::max(absl::ZeroDuration(), batch->started + *mean - now);
+    const auto run = service.P95(std::max<int64_t>(1, batch->rows + batch->pad_rows));
+    if (run.has_value()) work += std::max(absl::ZeroDuration(), batch->started + *run - now);
   }
   for (const CallLane* lane : lanes_.active()) {
     const SignaturePolicy& policy = policies_[static_cast<size_t>(lane->signature())];
