@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "absl/time/time.h"
 
@@ -11,6 +12,10 @@
 namespace tensord::limits {
 
 // sched/
+inline constexpr int64_t kShortBatchRowsMax =
+    256;  // A small MLP has 91 % of its rate; at 64, 72 %.
+inline constexpr absl::Duration kShortBatchRun =
+    absl::Milliseconds(5);                     // For so many others no call waits longer.
 inline constexpr size_t kClientBuckets = 256;  // Clients of a version are told apart by; 6 KiB.
 inline constexpr size_t kPoisonsMax = 64;      // Calls that ended workers, kept a version.
 inline constexpr absl::Duration kPoisonKept =

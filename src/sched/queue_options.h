@@ -68,6 +68,8 @@ struct QueueOptions {
   bool rows_promised = false;  // An operator says that rows do not depend on each other.
 
   int64_t rows_max = limits::kBatchRowsMax;  // 1 turns batching off.
+  // Beyond rows_max, up to limits::kShortBatchRowsMax, where runs are known to be short.
+  bool rows_may_grow = false;
   uint64_t bytes_max = limits::kBatchBytesMax;
   int64_t queued_calls_max = limits::kQueuedCallsMax;
   uint64_t queued_bytes_max = limits::kQueuedBytesMax;

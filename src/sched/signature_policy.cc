@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/sched_limits.h"
+
 namespace tensord::sched {
 namespace {
 
@@ -42,7 +44,20 @@ int64_t SignaturePolicy::RowsCap() const {
   if (!batches_) return 1;
   if (const auto rows = RowsSet(options_); rows.has_value()) return *rows;
   const auto line = service_.line();
-  return line.has_value() ? GainCap(*line, options_.rows_max) : options_.rows_max;
+  if (!line.has_value()) return options_.rows_max;
+  const int64_t rows = GainCap(*line, options_.rows_max);
+  return rows < options_.rows_max ? rows : GainCap(*line, RowsMax());
+}
+
+// What its bytes may be is limited besides; what its outputs may be, by the time that they take.
+int64_t SignaturePolicy::RowsMax() const {
+  int64_t rows = options_.rows_max;
+  if (!options_.rows_may_grow || !service_.line().has_value()) return rows;
+  while (2 * rows <= limits::kShortBatchRowsMax &&
+         service_.P95(2 * rows).value_or(absl::InfiniteDuration()) <= limits::kShortBatchRun) {
+    rows *= 2;
+  }
+  return rows;
 }
 
 BatchLimits SignaturePolicy::Limits() const {
@@ -51,7 +66,7 @@ BatchLimits SignaturePolicy::Limits() const {
   if (rows_set) {
     limits.bytes_max = std::numeric_limits<uint64_t>::max();
   } else if (runs_ % kProbeEvery == kProbeEvery - 1) {
-    limits.rows_max = std::min(options_.rows_max, kProbeFactor * limits.rows_max);
+    limits.rows_max = std::min(RowsMax(), kProbeFactor * limits.rows_max);
   }
   if (options_.batching.has_value()) {
     limits.wait_max = options_.batching->batch_timeout.value_or(absl::ZeroDuration());

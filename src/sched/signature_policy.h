@@ -42,6 +42,9 @@ class SignaturePolicy {
   SignatureStats stats() const;
 
  private:
+  // The most that it lets a batch have by itself.
+  int64_t RowsMax() const;
+
   const QueueOptions& options_;
   bool batches_ = false;
   bool refused_batching_ = false;

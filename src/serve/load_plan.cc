@@ -293,9 +293,11 @@ void PlanBatching(const config::PlatformSettings& platform, const config::ModelS
     options->batching = std::move(set);
   }
   options->rows_promised = settings.batching_enabled.value_or(false);
+  options->rows_may_grow = !settings.batch_rows_max.has_value();
   if (settings.batch_rows_max) options->rows_max = *settings.batch_rows_max;
   if (!settings.batching_enabled.value_or(true)) {
     options->rows_max = 1;
+    options->rows_may_grow = false;
     options->batching.reset();
   }
 }

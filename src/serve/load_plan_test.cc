@@ -216,6 +216,18 @@ TEST(PlanBatching, TheOriginalsParametersComeBeforeOurSettings) {
                {.batching_enabled = false}, &off);
   EXPECT_FALSE(off.batching.has_value());
   EXPECT_EQ(off.rows_max, 1);
+  EXPECT_FALSE(off.rows_may_grow);
+}
+
+TEST(PlanBatching, OnlyRowsThatNobodySetMayGrowAndNoneAreWarmedUpForIt) {
+  sched::QueueOptions free;
+  PlanBatching({}, {}, &free);
+  EXPECT_TRUE(free.rows_may_grow);
+  EXPECT_EQ(WarmUpRows({}, free).back(), limits::kBatchRowsMax);
+  sched::QueueOptions set;
+  PlanBatching({}, {.batch_rows_max = 16}, &set);
+  EXPECT_FALSE(set.rows_may_grow);
+  EXPECT_EQ(set.rows_max, 16);
 }
 
 TEST(QueueToWarmFor, IsTheVersionsOwnWhereVersionsBringTheirParameters) {
