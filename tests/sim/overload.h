@@ -7,8 +7,10 @@
 #include <cmath>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <queue>
 #include <random>
 #include <vector>
 
@@ -51,6 +53,8 @@ struct Outcome {
 struct Arrival {
   absl::Time at;
   absl::Duration timeout;
+  int attempt = 0;
+  size_t number = 0;  // Given by Clients.
 };
 
 inline std::vector<Arrival> Arrivals(const Load& load) {
@@ -66,6 +70,63 @@ inline std::vector<Arrival> Arrivals(const Load& load) {
     arrivals.push_back({at, load.deadlines[random() % load.deadlines.size()]});
   }
 }
+
+// Who makes the calls of a load. A retrying client tries twice more, each time 20 ms after it was
+// refused or its deadline passed.
+class Clients {
+ public:
+  explicit Clients(const Load& load) : retries_(load.retries), firsts_(Arrivals(load)) {}
+  // The next call that comes. `run` makes what the server starts until then.
+  std::optional<Arrival> Next(const std::function<void(absl::Time)>& run) {
+    while (true) {
+      const bool first = next_ < firsts_.size();
+      if (!first && later_.empty()) return std::nullopt;
+      if (first && (later_.empty() || firsts_[next_].at <= later_.top().at)) {
+        run(firsts_[next_].at);
+        return Come(firsts_[next_++]);
+      }
+      const Event event = later_.top();
+      later_.pop();
+      run(event.at);
+      if (!event.passed) {
+        Arrival call = event.call;
+        call.at = event.at;
+        return Come(call);
+      }
+      if (!settled_[event.call.number]) Retry(event.call, event.at);
+    }
+  }
+  // Will be answered in time.
+  void Met(const Arrival& call) { settled_[call.number] = true; }
+  void Refused(const Arrival& call) {
+    settled_[call.number] = true;
+    Retry(call, call.at);
+  }
+
+ private:
+  struct Event {
+    absl::Time at;
+    Arrival call;
+    bool passed = false;  // Its deadline; else it comes again.
+    bool operator>(const Event& other) const { return at > other.at; }
+  };
+  Arrival Come(Arrival call) {
+    call.number = settled_.size();
+    settled_.push_back(false);
+    if (retries_) later_.push({call.at + call.timeout, call, true});
+    return call;
+  }
+  void Retry(Arrival call, absl::Time now) {
+    if (!retries_ || ++call.attempt > 2) return;
+    later_.push({now + absl::Milliseconds(20), call});
+  }
+
+  const bool retries_;
+  const std::vector<Arrival> firsts_;
+  size_t next_ = 0;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> later_;
+  std::vector<bool> settled_;  // By number.
+};
 
 // Counts what a policy made of the load.
 class Meter {
@@ -166,6 +227,7 @@ class OurServer {
 // Theirs: batching_session.cc and shared_batch_scheduler.h, with a queue of `batches_max`.
 inline Outcome TheirServer(const Load& load, size_t batches_max) {
   Meter meter;
+  Clients clients(load);
   std::deque<std::vector<Arrival>> batches;  // The last one is open.
   absl::Time free_at = absl::UnixEpoch();
   // Runs what starts before `until`.
@@ -181,21 +243,22 @@ inline Outcome TheirServer(const Load& load, size_t batches_max) {
       for (const Arrival& call : batch) {
         if (free_at <= call.at + call.timeout) {
           meter.InTime(call.at, free_at - call.at);
+          clients.Met(call);
         } else {
           meter.Late(call.at);
         }
       }
     }
   };
-  for (const Arrival& arrival : Arrivals(load)) {
-    run(arrival.at);
+  while (const std::optional<Arrival> arrival = clients.Next(run)) {
     const bool fits = !batches.empty() && batches.back().size() < kRowsMax;
     if (!fits && batches.size() >= batches_max) {
-      meter.Refused(arrival.at);
+      meter.Refused(arrival->at);
+      clients.Refused(*arrival);
       continue;
     }
     if (!fits) batches.emplace_back();
-    batches.back().push_back(arrival);
+    batches.back().push_back(*arrival);
   }
   run(absl::InfiniteFuture());
   return meter.Sum();
