@@ -73,34 +73,26 @@ void AddConfigured(const Endpoint& endpoint, Message* message) {
   for (const int64_t dim : ShapeOf(endpoint)) message->add_dims(dim);
 }
 
-void PrintConfigured(std::string_view name, std::span<const Endpoint> endpoints, JsonText* json) {
-  json->Name(name);
-  json->Open('[');
-  for (const Endpoint& endpoint : endpoints) {
-    json->Open('{');
-    json->Name("name");
-    json->Text(endpoint.name);
-    json->Name("data_type");
-    json->Text(ConfigTypeOf(endpoint));
-    json->Name("dims");
-    json->Open('[');
-    for (const int64_t dim : ShapeOf(endpoint)) json->Number(dim);
-    json->Close(']');
-    json->Close('}');
-  }
-  json->Close(']');
-}
+// How a description names what it says of a tensor.
+struct TensorWords {
+  std::string_view type;
+  std::string_view shape;
+  std::string (*type_of)(const Endpoint&);
+};
+constexpr TensorWords kMetadataWords = {"datatype", "shape", DatatypeOf};
+constexpr TensorWords kConfigWords = {"data_type", "dims", ConfigTypeOf};
 
-void PrintEndpoints(std::string_view name, std::span<const Endpoint> endpoints, JsonText* json) {
+void PrintTensors(std::string_view name, std::span<const Endpoint> endpoints,
+                  const TensorWords& words, JsonText* json) {
   json->Name(name);
   json->Open('[');
   for (const Endpoint& endpoint : endpoints) {
     json->Open('{');
     json->Name("name");
     json->Text(endpoint.name);
-    json->Name("datatype");
-    json->Text(DatatypeOf(endpoint));
-    json->Name("shape");
+    json->Name(words.type);
+    json->Text(words.type_of(endpoint));
+    json->Name(words.shape);
     json->Open('[');
     for (const int64_t dim : ShapeOf(endpoint)) json->Number(dim);
     json->Close(']');
@@ -215,8 +207,8 @@ std::string PrintOipModel(const OipModel& model) {
     inputs = model.signature->inputs;
     outputs = model.signature->outputs;
   }
-  PrintEndpoints("inputs", inputs, &json);
-  PrintEndpoints("outputs", outputs, &json);
+  PrintTensors("inputs", inputs, kMetadataWords, &json);
+  PrintTensors("outputs", outputs, kMetadataWords, &json);
   json.Close('}');
   return json.Take();
 }
@@ -253,8 +245,8 @@ std::string PrintOipConfig(const OipModel& model) {
     inputs = model.signature->inputs;
     outputs = model.signature->outputs;
   }
-  PrintConfigured("input", inputs, &json);
-  PrintConfigured("output", outputs, &json);
+  PrintTensors("input", inputs, kConfigWords, &json);
+  PrintTensors("output", outputs, kConfigWords, &json);
   json.Close('}');
   return json.Take();
 }
