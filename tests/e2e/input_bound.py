@@ -38,7 +38,7 @@ class Clock:
 
 def with_threads(dataset):
     options = tf.data.Options()
-    options.threading.private_threadpool_size = 16
+    options.threading.private_threadpool_size = 64
     return dataset.with_options(options).prefetch(AUTO)
 
 
@@ -77,8 +77,8 @@ def generated(fixed):
         return tf.data.Dataset.from_generator(Source.examples, output_signature=spec)
 
     if fixed:
-        sources = tf.data.Dataset.range(8)
-        return with_threads(sources.interleave(one, cycle_length=8, num_parallel_calls=AUTO))
+        sources = tf.data.Dataset.range(32)  # So many that a fast machine does not wait, either.
+        return with_threads(sources.interleave(one, cycle_length=32, num_parallel_calls=AUTO))
     options = tf.data.Options()
     options.experimental_optimization.inject_prefetch = False  # Else the clock is not the wait.
     return one(0).with_options(options)
