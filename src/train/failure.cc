@@ -17,6 +17,8 @@ namespace tensord::train {
 namespace {
 
 constexpr std::string_view kTracebackHead = "Traceback (most recent call last):";
+// After it come the nodes, an empty line, and only then what went wrong.
+constexpr std::string_view kGraphError = "Graph execution error:";
 
 // What TensorFlow says on a rank when another one died or never came.
 constexpr std::array<std::string_view, 12> kEchoes = {
@@ -38,7 +40,9 @@ struct Known {
   std::string_view text;
   std::string_view advice;
 };
-constexpr std::array<Known, 14> kKnown = {{
+constexpr std::string_view kNcclAdvice =
+    "NCCL_DEBUG=INFO shows more; NCCL_SOCKET_IFNAME picks the network interface";
+constexpr std::array<Known, 17> kKnown = {{
     {"Could not start gRPC server",
      "another process took the rank's port between its reservation and TensorFlow's start"},
     {"joining a group with size",
@@ -63,7 +67,10 @@ constexpr std::array<Known, 14> kKnown = {{
      "the TensorFlow wheel has no kernels for this GPU: a newer wheel, or NVIDIA's container"},
     {"No module named", "a module is missing in the Python that runs the script"},
     {"can't open file", "the script's path must be valid on every machine"},
-    {"NCCL", "NCCL_DEBUG=INFO shows more; NCCL_SOCKET_IFNAME picks the network interface"},
+    {"NCCL WARN", kNcclAdvice},
+    {"NCCL operation", kNcclAdvice},
+    {"ncclSystemError", kNcclAdvice},
+    {"ncclInternalError", kNcclAdvice},
     {"Permission denied", "a file or folder is not this user's"},
 }};
 
@@ -79,10 +86,15 @@ bool EndsTraceback(std::string_view line) {
 
 // Lower is more likely the cause.
 int Weight(const RankEnd& end) {
-  if (end.trouble == Trouble::kOwn) return 0;
-  if (end.signal != 0 && !end.by_us) return 0;
-  if (end.by_us) return 3;
-  return end.trouble == Trouble::kEcho ? 2 : 1;
+  if (!end.by_us) {
+    if (end.trouble == Trouble::kOwn) return 0;
+    // TensorFlow aborts a rank that another has left.
+    if (end.signal != 0 && end.signal != SIGABRT) return 0;
+    if (end.signal == 0 && end.trouble == Trouble::kNone) return 1;
+    return end.trouble == Trouble::kEcho ? 3 : 2;
+  }
+  // An error that the script has caught, or one after which Python's end hung on the other ranks.
+  return end.trouble == Trouble::kOwn ? 2 : 4;
 }
 
 }  // namespace
@@ -113,6 +125,7 @@ void RankWords::AddToTraceback(std::string_view line, int64_t since_ms) {
   if (line.starts_with(kTracebackHead)) {
     if (!traceback_open_) traceback_ms_ = since_ms;
     in_traceback_ = traceback_open_ = true;
+    in_graph_error_ = false;
     traceback_.assign(line);
     return;
   }
@@ -124,11 +137,14 @@ void RankWords::AddToTraceback(std::string_view line, int64_t since_ms) {
   }
   if (!EndsTraceback(line)) {
     // Text that follows the error, such as the node of a graph, belongs to it.
-    if (line.empty()) in_traceback_ = traceback_open_;
+    if (line.empty()) in_traceback_ = traceback_open_ || in_graph_error_;
     return;
   }
+  if (in_graph_error_ && IsEcho(line)) trouble_ = before_graph_error_;
   if (!traceback_open_) return;
   traceback_open_ = false;
+  in_graph_error_ = line.ends_with(kGraphError);
+  before_graph_error_ = trouble_ == Trouble::kNone ? Trouble::kEcho : trouble_;
   const Trouble what = IsEcho(line) ? Trouble::kEcho : Trouble::kOwn;
   if (trouble_ == Trouble::kNone) trouble_ms_ = traceback_ms_;
   if (trouble_ != Trouble::kOwn) trouble_ = what;

@@ -34,6 +34,8 @@ class RankWords {
   bool port_stolen_ = false;
   bool in_traceback_ = false;
   bool traceback_open_ = false;  // Begun, its last line not yet seen.
+  bool in_graph_error_ = false;  // Its reason, which decides what it is, may still come.
+  Trouble before_graph_error_ = Trouble::kNone;  // What it is if it proves to be an echo.
   int64_t traceback_ms_ = 0;
   std::string traceback_;
   std::vector<std::string> tail_;
@@ -44,8 +46,9 @@ bool IsEcho(std::string_view line);
 // What to do about a known message; empty for others.
 std::string_view AdviceFor(std::string_view line);
 
-// The rank that failed first, -1 when none did. Death by a signal that was not ours and errors of a
-// rank's own come before echoes; among equals the earlier one.
+// The rank that failed first, -1 when none did. Who ended by itself, by an error of its own or a
+// signal, comes first; then who just left; then errors told by ranks that had to be ended, since a
+// script may have caught them; then echoes. Among equals the earlier one.
 int FindCause(const std::vector<RankEnd>& ends);
 
 // "exit 1", "signal 9 (SIGKILL)"
