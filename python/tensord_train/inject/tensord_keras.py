@@ -143,12 +143,49 @@ def write_through(folder):
 
 
 class Saves:
-    """The saves of one BackupAndRestore, each a folder that appears whole: 1, 2, 3 …"""
+    """The saves of one BackupAndRestore, each a folder that appears whole: 1, 2, 3 …
 
-    def __init__(self, callback):
+    `root` is the folder that the user gave. A rank of several keeps its saves in rank_N there, one
+    alone in `root` itself. Weights are the same on all ranks, so any rank's save serves all that
+    can see it: the number of ranks may change between two starts.
+    """
+
+    def __init__(self, callback, root):
         self.callback = callback
-        self.base = callback.backup_dir
+        self.root = str(root)
+        self.base = str(callback.backup_dir)
         self.last = 0
+
+    def folders(self):
+        """All that may have saves, this rank's own last."""
+        others = []
+        with contextlib.suppress(FileNotFoundError):
+            others = sorted(name for name in os.listdir(self.root) if name.startswith("rank_"))
+        found = [self.root, *(os.path.join(self.root, name) for name in others)]
+        return [folder for folder in found if folder != self.base] + [self.base]
+
+    def visible(self):
+        """The saves that this rank can read, by number; its own where there are several."""
+        return {
+            number: os.path.join(folder, str(number))
+            for folder in self.folders()
+            for number in saved_numbers(folder)
+        }
+
+    def abandoned(self):
+        """Folders of no rank that there is now: of a start with more ranks, or fewer."""
+        world = int(os.environ.get("WORLD_SIZE", "1"))
+        alive = [os.path.join(self.root, f"rank_{rank}") for rank in range(world)]
+        return [f for f in self.folders() if f != self.base and (world == 1 or f not in alive)]
+
+    def set_aside(self):
+        """Saves that not all ranks can see are kept, under names that no start looks for."""
+        for folder in [*self.abandoned(), self.base]:
+            for number in saved_numbers(folder):
+                aside = os.path.join(folder, f"unused_{number}")
+                with contextlib.suppress(FileNotFoundError):  # Another rank was first.
+                    shutil.rmtree(aside, ignore_errors=True)
+                    os.rename(os.path.join(folder, str(number)), aside)
 
     def point_at(self, folder):
         """Lets Keras read and write there."""
@@ -159,16 +196,31 @@ class Saves:
             setattr(callback, name, os.path.join(folder, os.path.basename(old)))
 
     def choose(self):
-        """What all ranks can go on from; what only some have is dropped."""
-        mine = saved_numbers(self.base)
-        self.last = AGREEMENT.newest_of_all(mine)
-        for number in mine:
-            if number > self.last:
-                shutil.rmtree(os.path.join(self.base, str(number)))
-        # Without one of ours, there may be one that Keras wrote elsewhere.
-        self.point_at(os.path.join(self.base, str(self.last)) if self.last else self.base)
+        """What all ranks can go on from; what only some have of newer ones is dropped."""
+        seen = self.visible()
+        self.last = AGREEMENT.newest_of_all(list(seen))
         if self.last:
+            for number in saved_numbers(self.base):
+                if number > self.last:
+                    shutil.rmtree(os.path.join(self.base, str(number)))
             say(f"BackupAndRestore goes on from save {self.last}, which all ranks have")
+        elif seen:
+            self.set_aside()
+            say(
+                f"BackupAndRestore begins anew: some rank sees no save, or keeps no backup. Those "
+                f"seen here, up to number {max(seen)}, stay in {self.root} as unused_N"
+            )
+        # Without one of ours, there may be one that Keras wrote elsewhere.
+        self.point_at(seen.get(self.last, self.base))
+
+    def end(self):
+        """After Keras has removed this rank's folder, or kept it, as the user wants."""
+        if not os.path.exists(self.base) and os.environ.get("RANK", "0") == "0":
+            for folder in self.abandoned():
+                if folder != self.root:
+                    shutil.rmtree(folder, ignore_errors=True)
+                for number in saved_numbers(folder):
+                    shutil.rmtree(os.path.join(folder, str(number)), ignore_errors=True)
 
     def save(self, write):
         """`write` fills a folder that gets its number when all of it is on the disk."""
@@ -187,7 +239,7 @@ class Saves:
 
 
 def mend_backup(module):
-    """BackupAndRestore: a folder for each rank, whole saves, and a restart from one that all have.
+    """BackupAndRestore: a folder for each rank, whole saves, a restart from one that all can see.
 
     As shipped, ranks overwrite and delete each other's files, and a kill between the file of the
     weights and that of the epoch makes an epoch count twice.
@@ -201,11 +253,12 @@ def mend_backup(module):
     as_shipped = {name: vars(callback)[name] for name in wanted}
 
     def init(self, backup_dir, *args, **kwargs):
+        root = backup_dir
         if world > 1 and backup_dir:
             backup_dir = os.path.join(backup_dir, f"rank_{rank}")
         as_shipped["__init__"](self, backup_dir, *args, **kwargs)
         # Only where a folder can be renamed in one step.
-        self._tensord_saves = None if "://" in str(backup_dir) else Saves(self)
+        self._tensord_saves = None if "://" in str(backup_dir) else Saves(self, root)
 
     def on_train_begin(self, logs=None):
         if self._tensord_saves is not None:
@@ -225,6 +278,8 @@ def mend_backup(module):
         if self._tensord_saves is not None:
             self.backup_dir = self._tensord_saves.base
         as_shipped["on_train_end"](self, logs)
+        if self._tensord_saves is not None:
+            self._tensord_saves.end()
 
     mended = {
         "__init__": init,
