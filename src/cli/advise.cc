@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "cli/between.h"
 #include "cli/commands.h"
 #include "doctor/advise/cost.h"
 #include "doctor/advise/decide.h"
@@ -42,10 +43,10 @@ struct CostOptions {
 
 void Describe(CLI::App& app, AdviseOptions* options) {
   app.add_option("--seconds", options->seconds, "How long to watch")
-      ->check(CLI::Range(0.2, 86'400.0))
+      ->check(Between(0.2, 86'400.0))
       ->capture_default_str();
   app.add_option("--interval", options->interval, "Seconds between two looks")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(Between(0.1, 3600.0))
       ->capture_default_str();
   app.add_option("--server", options->plan.server, "As for `tensord top`");
   app.add_option("--metrics_path", options->plan.metrics_path, "As for `tensord top`")

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/between.h"
 #include "cli/commands.h"
 #include "doctor/top/watcher.h"
 
@@ -32,7 +33,7 @@ void Describe(CLI::App& app, TopOptions* options) {
   app.add_option("--training_status", options->plan.ranks_file,
                  "A training job's status file; see docs/doctor.md");
   app.add_option("--interval", options->interval, "Seconds between two looks")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(Between(0.1, 3600.0))
       ->capture_default_str();
   app.add_flag("--once", options->once, "Look twice, print once and end");
   app.add_flag("--json", options->json, "A JSON object a look, one a line");

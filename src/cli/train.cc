@@ -28,6 +28,7 @@
 #include "train/guard.h"
 #include "train/launch.h"
 #include "train/limits.h"
+#include "train/log_folder.h"
 #include "train/machine.h"
 #include "train/pinning.h"
 #include "train/processes.h"
@@ -214,6 +215,9 @@ train::WatchLimits WatchOf(const TrainOptions& options) {
 
 absl::StatusOr<train::Launch> Settle(const TrainOptions& options, const Arguments& program) {
   RETURN_IF_ERROR(CheckTogether(options));
+  if (!options.publish.empty()) {
+    RETURN_IF_ERROR(train::CheckPlaces(options.export_dir, options.publish));
+  }
   if (options.isolate && !options.print_env) RETURN_IF_ERROR(train::Isolate());
   const std::vector<std::string> environment = OwnEnvironment();
   train::Launch launch;
@@ -246,6 +250,7 @@ absl::StatusOr<train::Launch> Settle(const TrainOptions& options, const Argument
   policy.success_on_chief = options.success == "chief";
   policy.check_only = options.check;
   policy.run_id = options.run_id.empty() ? NewRunId() : options.run_id;
+  RETURN_IF_ERROR(train::CheckRunId(policy.run_id));
   policy.grace = absl::Seconds(options.grace);
   policy.join_wait = absl::Seconds(options.join_timeout);
   policy.healthy_after = absl::Seconds(options.healthy_after);
@@ -254,6 +259,7 @@ absl::StatusOr<train::Launch> Settle(const TrainOptions& options, const Argument
     std::error_code error;
     launch.agent.log_dir = base::Cat(std::filesystem::temp_directory_path(error).string(),
                                      "/tensord-train-", policy.run_id);
+    if (!options.print_env) RETURN_IF_ERROR(train::MakeOwnFolder(launch.agent.log_dir));
   }
   launch.address = options.address;
   launch.secure = {
@@ -347,7 +353,12 @@ absl::Status CheckExport(const std::string& folder) {
   return absl::OkStatus();
 }
 
-int PublishModel(const TrainOptions& options) {
+int PublishModel(const TrainOptions& options, const train::ExportMark& before) {
+  if (before != train::ExportMark() && before == train::MarkOf(options.export_dir)) {
+    obs::Error("publish: {} is as it was before this run: the script exported nothing there",
+               options.export_dir);
+    return 1;
+  }
   if (const absl::Status status = CheckExport(options.export_dir); !status.ok()) {
     obs::Error("{}", std::string(base::Message(status)));
     return 1;
@@ -402,10 +413,12 @@ int Train(const Arguments& arguments) {
   WarnOfOpenPorts(options, *launch);
   launch->agent.group =
       train::MakeGroup(base::Cat("tensord-train-", launch->policy.run_id, "-", getpid()));
+  const train::ExportMark before = train::MarkOf(options.export_dir);
   const int code = train::Guarded([&] { return train::Run(*launch); });
   train::RemoveGroup(launch->agent.group);
   train::RemoveMark(options.checkpoint_dir, launch->facts);
-  return code == 0 && !options.publish.empty() && launch->leader ? PublishModel(options) : code;
+  return code == 0 && !options.publish.empty() && launch->leader ? PublishModel(options, before)
+                                                                 : code;
 }
 
 }  // namespace tensord::cli

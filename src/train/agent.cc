@@ -95,13 +95,18 @@ void Agent::Do(const StartRanks& start) {
   const auto tasks =
       TasksOf(start.mode, static_cast<int>(start.addresses.size()), start.parameter_servers);
   absl::Status status = tasks.status();
-  for (int i = 0; i < setup_.ranks && status.ok(); ++i) status = StartOne(start, *tasks, i);
+  int started = 0;
+  for (; started < setup_.ranks && status.ok(); ++started) {
+    status = StartOne(start, *tasks, started);
+  }
   if (!status.ok()) {
+    // Of the one that could not be started: those before it run, and end by themselves.
+    const int rank = start.first_rank + std::max(0, started - 1);
     obs::Error("{}", std::string(base::Message(status)));
-    report_(RankEnded{generation_, RankEnd{.rank = start.first_rank,
-                                           .code = 127,
-                                           .words = std::string(base::Message(status)),
-                                           .advice = {}}});
+    report_(RankEnded{
+        generation_,
+        RankEnd{
+            .rank = rank, .code = 127, .words = std::string(base::Message(status)), .advice = {}}});
   }
   Arm(kLookEvery, &look_timer_, [this] { LookAtRanks(); });
   MaybeGone();

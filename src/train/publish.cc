@@ -5,13 +5,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -29,8 +32,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kShardPrefix = "variables.data-";
-constexpr int kShardsMax = 99'999;                 // Of five digits.
-constexpr size_t kCompareBytes = size_t{1} << 20;  // At once.
+constexpr int kShardsMax = 99'999;  // Of five digits.
+constexpr std::string_view kCopyPrefix = ".publishing_";
+constexpr auto kLeftoverAge = std::chrono::hours(24);  // No copy takes as long.
+constexpr size_t kCompareBytes = size_t{1} << 20;      // At once.
 
 absl::Status DiskError(std::string_view what, const fs::path& path) {
   return absl::UnavailableError(
@@ -152,7 +157,18 @@ bool SameBytes(const fs::path& one, const fs::path& other) {
   }
 }
 
-int64_t NextVersion(const fs::path& model_dir) {
+// Of one that was killed. Not by its process: that may be another machine's.
+void RemoveLeftovers(const fs::path& model_dir) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(model_dir, error)) {
+    const bool ours = entry.path().filename().string().starts_with(kCopyPrefix);
+    const auto changed = fs::last_write_time(entry.path(), error);
+    const bool old = !error && fs::file_time_type::clock::now() - changed > kLeftoverAge;
+    if (ours && old) fs::remove_all(entry.path(), error);
+  }
+}
+
+absl::StatusOr<int64_t> NextVersion(const fs::path& model_dir) {
   int64_t last = 0;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(model_dir, error)) {
@@ -163,10 +179,31 @@ int64_t NextVersion(const fs::path& model_dir) {
       last = std::max(last, version);
     }
   }
-  return last + 1;
+  if (last < std::numeric_limits<int64_t>::max()) return last + 1;
+  return absl::ResourceExhaustedError(base::Cat("publish: ", model_dir.string(), " has version ",
+                                                last, ", and there is no number after it"));
 }
 
 }  // namespace
+
+ExportMark MarkOf(const std::string& folder) {
+  struct stat found {};
+  if (stat(base::Cat(folder, "/saved_model.pb").c_str(), &found) != 0) return {};
+  return {.file = found.st_ino,
+          .changed_ns = found.st_ctim.tv_sec * 1'000'000'000 + found.st_ctim.tv_nsec};
+}
+
+absl::Status CheckPlaces(const std::string& from, const std::string& model_dir) {
+  std::error_code error;
+  const std::string one = base::Cat(fs::weakly_canonical(fs::absolute(from), error).string(), "/");
+  const std::string other =
+      base::Cat(fs::weakly_canonical(fs::absolute(model_dir), error).string(), "/");
+  if (!one.starts_with(other) && !other.starts_with(one)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      base::Cat("--export-dir ", from, " and --publish ", model_dir,
+                ": one is in the other; the script exports to a folder of its own, and the server "
+                "watches another"));
+}
 
 absl::Status CompareFolders(const std::string& from, const std::string& to) {
   std::error_code error;
@@ -187,8 +224,13 @@ absl::StatusOr<std::string> Publish(const std::string& from, const std::string& 
   RETURN_IF_ERROR(CheckComplete(from));
   std::error_code error;
   fs::create_directories(model_dir, error);
+  if (error) {
+    errno = error.value();
+    return DiskError("make", model_dir);
+  }
+  RemoveLeftovers(model_dir);
   // Servers look at names that are numbers only.
-  const fs::path copy = fs::path(model_dir) / base::Cat(".publishing_", getpid());
+  const fs::path copy = fs::path(model_dir) / base::Cat(kCopyPrefix, getpid());
   fs::remove_all(copy, error);
   fs::copy(from, copy, fs::copy_options::recursive, error);
   absl::Status status =
@@ -199,7 +241,12 @@ absl::StatusOr<std::string> Publish(const std::string& from, const std::string& 
   if (status.ok()) status = CompareFolders(from, copy);
   fs::path target;
   while (status.ok()) {
-    target = fs::path(model_dir) / base::Cat(NextVersion(model_dir));
+    const absl::StatusOr<int64_t> version = NextVersion(model_dir);
+    if (!version.ok()) {
+      status = version.status();
+      break;
+    }
+    target = fs::path(model_dir) / base::Cat(*version);
     if (rename(copy.c_str(), target.c_str()) == 0) break;
     // Somebody else published just now: the next number, then.
     if (errno != ENOTEMPTY && errno != EEXIST) status = DiskError("rename to", target);

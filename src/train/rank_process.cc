@@ -3,15 +3,18 @@
 
 #include "train/rank_process.h"
 
+#include <errno.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "base/text.h"
 #include "obs/log.h"
+#include "train/log_folder.h"
 
 namespace tensord::train {
 namespace {
@@ -41,10 +44,15 @@ RankProcess::RankProcess(Place place, Spawned spawned, loop::EventLoop* loop, Co
       pid_(spawned.pid),
       loop_(loop),
       console_(console),
-      log_(place_.log_path, std::ios::app),
       out_{.as = 1, .pipe = std::move(spawned.out), .cutter = {}, .watch = {}},
       err_{.as = 2, .pipe = std::move(spawned.err), .cutter = {}, .watch = {}},
       beats_{.as = 3, .pipe = std::move(spawned.beats), .cutter = {}, .watch = {}} {
+  auto log = OpenToAppend(place_.log_path);
+  if (log.ok()) {
+    log_ = *std::move(log);
+  } else {
+    LogFailed(base::Message(log.status()));
+  }
   view_.rank = place_.rank;
   view_.watched = place_.watched;
   view_.alone = place_.alone;
@@ -77,13 +85,26 @@ void RankProcess::Read(Stream* stream) {
 void RankProcess::Take(int as, std::string_view line) {
   const std::string plain = Plain(line);
   words_.Add(plain, SinceStart());
-  log_ << plain << '\n';
-  log_.flush();
-  if (!log_ && !log_failed_) {
-    log_failed_ = true;
-    obs::Warn("{} cannot be written (is the disk full?); the output goes on here", place_.log_path);
-  }
+  Log(plain);
   console_->Line(as, place_.name, line);
+}
+
+void RankProcess::Log(std::string_view line) {
+  const std::string text = base::Cat(line, "\n");
+  size_t at = 0;
+  while (log_.valid() && at < text.size()) {
+    const ssize_t put = write(log_.get(), text.data() + at, text.size() - at);
+    if (put > 0) at += static_cast<size_t>(put);
+    if (put < 0 && errno != EINTR) {
+      // A disk that is full may have room again: the file stays open.
+      return LogFailed(base::Cat(place_.log_path, " cannot be written: ", std::strerror(errno)));
+    }
+  }
+}
+
+void RankProcess::LogFailed(std::string_view why) {
+  if (!log_failed_) obs::Warn("{}; the output goes on here", why);
+  log_failed_ = true;
 }
 
 void RankProcess::ReadBeats() {

@@ -3,10 +3,10 @@
 
 #pragma once
 
-#include <fstream>
 #include <functional>
 #include <string>
 
+#include "base/unique_fd.h"
 #include "loop/event_loop.h"
 #include "train/failure.h"
 #include "train/output.h"
@@ -56,6 +56,8 @@ class RankProcess {
   void ReadBeats();
   void Beat(std::string_view line);
   void Take(int as, std::string_view line);
+  void Log(std::string_view line);
+  void LogFailed(std::string_view why);
   int64_t SinceStart() const {
     return absl::ToInt64Milliseconds(loop_->ClockNow() - view_.started);
   }
@@ -64,7 +66,7 @@ class RankProcess {
   const pid_t pid_;
   loop::EventLoop* const loop_;
   Console* const console_;
-  std::ofstream log_;
+  base::UniqueFd log_;
   bool log_failed_ = false;
   RankWords words_;
   RankView view_;

@@ -4,12 +4,14 @@
 #include "train/status.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 
 #include "base/text.h"
+#include "base/unique_fd.h"
 #include "obs/log.h"
 
 namespace tensord::train {
@@ -53,10 +55,11 @@ std::string StatusJson(const std::vector<RankStatus>& ranks) {
 
 absl::Status ReplaceFile(const std::string& path, const std::string& text) {
   const std::string next = base::Cat(path, ".next");
-  std::ofstream file(next);
-  file << text;
-  file.close();
-  if (!file || std::rename(next.c_str(), path.c_str()) != 0) {
+  unlink(next.c_str());  // What a killed one left, or a link that somebody laid there.
+  base::UniqueFd file(open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  const bool written = file.valid() && write(file.get(), text.data(), text.size()) ==
+                                           static_cast<ssize_t>(text.size());
+  if (!written || std::rename(next.c_str(), path.c_str()) != 0) {
     return absl::UnavailableError(base::Cat("cannot write ", path, ": ", std::strerror(errno)));
   }
   return absl::OkStatus();

@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: The tensord authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -16,6 +18,7 @@
 #include "train/codec.h"
 #include "train/environment.h"
 #include "train/failure.h"
+#include "train/log_folder.h"
 #include "train/machine.h"
 #include "train/output.h"
 #include "train/ports.h"
@@ -183,6 +186,40 @@ TEST(RankWords, KnownMessagesBringAdvice) {
   EXPECT_TRUE(Words({"UnknownError: Could not start gRPC server"}).port_stolen());
 }
 
+TEST(RankWords, AGraphsErrorIsToldWithItsReasonWhichMayBeAnEcho) {
+  const std::vector<std::string> begin = {
+      "Traceback (most recent call last):",
+      "  File \"a.py\", line 1",
+      "tensorflow.python.framework.errors_impl.InvalidArgumentError: Graph execution error:",
+      "",
+      "Detected at node cond defined at (most recent call last):",
+      "<stack traces unavailable>"};
+  std::vector<std::string> lines = begin;
+  lines.insert(lines.end(), {"", "Incompatible shapes: [2] vs. [3]"});
+  EXPECT_THAT(Words(lines).Words(), HasSubstr("Incompatible shapes"));
+  EXPECT_EQ(Words(lines).trouble(), Trouble::kOwn);
+  lines = begin;
+  lines.push_back("Collective ops is aborted by: failed to connect to all addresses");
+  EXPECT_EQ(Words(lines).trouble(), Trouble::kEcho);
+}
+
+TEST(RankWords, TheBannerOfNcclIsNoAdvice) {
+  EXPECT_EQ(Words({"NCCL version 2.25.1+cuda12.5", "ValueError: bad"}).advice(), "");
+  EXPECT_THAT(Words({"host:1:2 [0] transport/net.cc:1 NCCL WARN Connect failed"}).advice(),
+              HasSubstr("NCCL_DEBUG"));
+}
+
+TEST(FindCause, AnErrorThatAScriptCaughtIsNotWhyAnotherRankLeft) {
+  const RankEnd caught{
+      .rank = 0, .signal = SIGTERM, .by_us = true, .since_ms = 1, .trouble = Trouble::kOwn};
+  EXPECT_EQ(FindCause({caught, {.rank = 1, .code = 7, .since_ms = 9}}), 1);
+  EXPECT_EQ(FindCause({caught, {.rank = 1, .signal = SIGSEGV, .since_ms = 9}}), 1);
+  // But if the others only left because of it, it was not caught.
+  EXPECT_EQ(FindCause({caught, {.rank = 1, .code = 1, .since_ms = 9, .trouble = Trouble::kEcho}}),
+            0);
+  EXPECT_EQ(FindCause({caught, {.rank = 1, .signal = SIGABRT, .since_ms = 9}}), 0);
+}
+
 TEST(FindCause, OwnErrorsAndSignalsComeBeforeEchoesEvenWhenLater) {
   EXPECT_EQ(FindCause({{.rank = 0, .code = 1, .since_ms = 5, .trouble = Trouble::kEcho},
                        {.rank = 1, .signal = SIGKILL, .since_ms = 9}}),
@@ -192,6 +229,53 @@ TEST(FindCause, OwnErrorsAndSignalsComeBeforeEchoesEvenWhenLater) {
                        {.rank = 2, .code = 1, .since_ms = 8, .trouble = Trouble::kOwn}}),
             2);
   EXPECT_EQ(FindCause({{.rank = 0}, {.rank = 1}}), -1);
+}
+
+// ---- Logs ---------------------------------------------------------------------------------------
+
+TEST(CheckRunId, TakesWhatMayStandInTheNameOfAFile) {
+  for (const char* id : {"r", "2026-12-01_a.b", "_x"}) EXPECT_TRUE(CheckRunId(id).ok()) << id;
+  for (const char* id : {"", ".", "../../x", "a/b", ".hidden", "-x", "a b", "\xc3\xa4"}) {
+    EXPECT_FALSE(CheckRunId(id).ok()) << id;
+  }
+  EXPECT_FALSE(CheckRunId(std::string(65, 'a')).ok());
+}
+
+TEST(MakeOwnFolder, TakesNoneThatAnotherHasPrepared) {
+  const std::string root = testing::TempDir() + "/log_folders";
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root);
+  EXPECT_TRUE(MakeOwnFolder(root + "/new").ok());
+  EXPECT_EQ(std::filesystem::status(root + "/new").permissions(),
+            std::filesystem::perms::owner_all);
+  EXPECT_TRUE(MakeOwnFolder(root + "/new").ok()) << "an earlier start of the same run";
+  std::filesystem::create_directory_symlink(root + "/new", root + "/link");
+  EXPECT_THAT(std::string(MakeOwnFolder(root + "/link").message()), HasSubstr("--log-dir"));
+  std::filesystem::create_directory(root + "/open");
+  std::filesystem::permissions(root + "/open", std::filesystem::perms::all);
+  EXPECT_FALSE(MakeOwnFolder(root + "/open").ok());
+  EXPECT_THAT(std::string(MakeOwnFolder(root + "/no/such").message()),
+              HasSubstr("No such file or directory"));
+  if (geteuid() == 0) {
+    std::filesystem::create_directory(root + "/theirs");
+    ASSERT_EQ(chown((root + "/theirs").c_str(), 65534, 65534), 0);
+    EXPECT_FALSE(MakeOwnFolder(root + "/theirs").ok());
+  }
+}
+
+TEST(OpenToAppend, FollowsNoLinkAndIsNotLeftToChildren) {
+  const std::string root = testing::TempDir() + "/log_files";
+  std::filesystem::remove_all(root);
+  std::filesystem::create_directories(root);
+  const auto log = OpenToAppend(root + "/log");
+  ASSERT_TRUE(log.ok()) << log.status();
+  EXPECT_NE(fcntl(log->get(), F_GETFD) & FD_CLOEXEC, 0);
+  std::filesystem::create_symlink(root + "/log", root + "/link");
+  EXPECT_THAT(std::string(OpenToAppend(root + "/link").status().message()),
+              HasSubstr("it is a link"));
+  std::filesystem::create_symlink(root + "/log", root + "/status.next");
+  EXPECT_TRUE(ReplaceFile(root + "/status", "new").ok());
+  EXPECT_EQ(std::filesystem::file_size(root + "/log"), 0u) << "not through the link";
 }
 
 // ---- Hangs --------------------------------------------------------------------------------------
@@ -373,6 +457,58 @@ TEST(Publish, BecomesTheNextVersionWholeOrNotAtAll) {
   EXPECT_EQ(*path, (folder / "model/8").string());
   EXPECT_TRUE(fs::exists(folder / "model/8/variables/variables.index"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder / "model"), {}), 2) << "nothing is left";
+}
+
+TEST(Publish, AfterTheLargestNumberThereIsNoNext) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "publish_last";
+  fs::remove_all(folder);
+  fs::create_directories(folder / "export");
+  std::ofstream(folder / "export/saved_model.pb") << "graph";
+  fs::create_directories(folder / "model/9223372036854775807");
+  EXPECT_THAT(std::string(Publish(folder / "export", folder / "model").status().message()),
+              HasSubstr("there is no number after it"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder / "model"), {}), 1) << "nothing is left";
+  std::ofstream(folder / "file") << "no folder";
+  EXPECT_THAT(std::string(Publish(folder / "export", folder / "file").status().message()),
+              HasSubstr("cannot make"));
+}
+
+TEST(Publish, WhatAKilledOneLeftIsRemovedWhenItIsOld) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "publish_left";
+  fs::remove_all(folder);
+  fs::create_directories(folder / "export");
+  std::ofstream(folder / "export/saved_model.pb") << "graph";
+  fs::create_directories(folder / "model/.publishing_1");
+  fs::create_directories(folder / "model/.publishing_2");
+  fs::last_write_time(folder / "model/.publishing_1",
+                      fs::file_time_type::clock::now() - std::chrono::hours(25));
+  ASSERT_TRUE(Publish(folder / "export", folder / "model").ok());
+  EXPECT_FALSE(fs::exists(folder / "model/.publishing_1"));
+  EXPECT_TRUE(fs::exists(folder / "model/.publishing_2")) << "it may be at work";
+}
+
+TEST(MarkOf, TellsAnExportFromTheOneBefore) {
+  const std::string folder = testing::TempDir() + "/export_mark";
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(MarkOf(folder), ExportMark());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/saved_model.pb") << "one";
+  const ExportMark one = MarkOf(folder);
+  EXPECT_NE(one, ExportMark());
+  EXPECT_EQ(MarkOf(folder), one);
+  std::ofstream(folder + "/next") << "one";
+  std::filesystem::rename(folder + "/next", folder + "/saved_model.pb");
+  EXPECT_NE(MarkOf(folder), one);
+}
+
+TEST(CheckPlaces, NeitherMayBeInTheOther) {
+  EXPECT_TRUE(CheckPlaces("/tmp/export", "/tmp/export_served").ok());
+  for (const auto& [from, to] : {std::pair("/a/b", "/a/b"), std::pair("/a", "/a/b"),
+                                 std::pair("/a/b", "/a"), std::pair("/a/b/../c", "/a/c/")}) {
+    EXPECT_FALSE(CheckPlaces(from, to).ok()) << from << " " << to;
+  }
 }
 
 TEST(Publish, AMissingShardOrIndexIsNamed) {

@@ -112,3 +112,8 @@ def test_cost_compares_and_draws(tmp_path):
     assert '"' + 40 * "?" + '…" is not a number' in advise("cost", f"--table={table}", code=1)
     assert "directory" in advise("cost", f"--table={tmp_path}", code=2)
     assert "cannot read" in advise(f"--from={tmp_path}", code=1)
+
+
+@pytest.mark.parametrize("option", ["--seconds=nan", "--interval=nan", "--seconds=inf"])
+def test_times_that_are_no_times_are_refused(option):
+    assert "not in range" in advise(option, code=2)

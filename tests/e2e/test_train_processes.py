@@ -312,7 +312,7 @@ def test_a_full_disk_for_logs_is_said_and_training_goes_on(runs):
         under=["unshare", "-m", "sh", "-c", inner, "sh"],
     )  # fmt: skip
     assert run.code() == 0, run.output()
-    assert "is the disk full?" in run.output()
+    assert "cannot be written: No space left on device; the output goes on here" in run.output()
     assert "line 2999" in run.output()
 
 
@@ -580,7 +580,8 @@ def test_a_program_that_is_not_there_is_127(runs):
 
 
 def test_a_cut_or_missing_shard_is_named_and_not_published(runs, models):
-    script = runs.script("print('trained')\n")
+    # Stands for an export: what is there is as if it was just written.
+    script = runs.script("import os; os.utime('export/saved_model.pb'); print('trained')\n")
     export, target = runs.folder / "export", runs.folder / "model"
     shard = "variables/variables.data-00000-of-00001"
 
@@ -604,6 +605,34 @@ def test_a_cut_or_missing_shard_is_named_and_not_published(runs, models):
     assert [entry.name for entry in target.iterdir()] == ["1"]
 
 
+def test_an_export_of_an_earlier_run_is_not_published_again(runs, models):
+    script = runs.script("print('trained, and exported nothing')\n")
+    shutil.copytree(models / "counter/1", runs.folder / "export")
+    places = ("--export-dir", runs.folder / "export", "--publish", runs.folder / "model")
+    run = runs.start("--standalone", *places, script=script)
+    assert run.code() == 1, run.output()
+    assert "is as it was before this run: the script exported nothing there" in run.output()
+    assert not (runs.folder / "model").exists()
+
+
+def test_logs_go_to_no_folder_that_another_has_prepared(tmp_path):
+    """Under the name that the run would choose in the temporary folder."""
+    (tmp_path / "tensord-train-known").symlink_to(tmp_path)
+    command = [BIN / "tensord", "train", "--run-id"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    for run_id, code, words in (
+        ("known", 1, "not only this user's"),
+        ("../x", 2, "part of file names"),
+    ):
+        result = subprocess.run(
+            [*command, run_id, "--standalone", "--", "true"],
+            capture_output=True, text=True, check=False, env=environment, timeout=60,
+        )  # fmt: skip
+        assert result.returncode == code, result.stderr
+        assert words in result.stderr
+    assert [entry.name for entry in tmp_path.iterdir()] == ["tensord-train-known"]
+
+
 def commands_of(page):
     """The `tensord train` lines of a page's code blocks, as words."""
     text = (ROOT / page).read_text().replace("\\\n", " ")
@@ -614,9 +643,9 @@ def commands_of(page):
 def test_every_command_of_the_pages_runs(runs):
     """A python of the test stands for the scripts; hosts of the pages are this one."""
     stub = runs.folder / "python"
-    stub.write_text('#!/bin/sh\necho "ran $*"\n')
-    stub.chmod(0o755)
     export = runs.folder / "export"
+    stub.write_text(f'#!/bin/sh\ntouch {export}/saved_model.pb\necho "ran $*"\n')
+    stub.chmod(0o755)
     export.mkdir()
     (export / "saved_model.pb").write_bytes(b"\x08\x01")  # A schema's version, and no graph.
     (runs.folder / "token").write_text("secret\n")
