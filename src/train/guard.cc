@@ -59,6 +59,7 @@ int Guarded(const std::function<int()>& work) {
   if (child > 0) return Watch(child, signals);
   // A group of its own: Ctrl-C at the terminal reaches the guard alone, which passes it on once.
   setpgid(0, 0);
+  signal(SIGTTOU, SIG_IGN);  // It writes from the background, also where `stty tostop` forbids it.
   sigset_t gone;
   sigemptyset(&gone);
   sigaddset(&gone, SIGUSR2);

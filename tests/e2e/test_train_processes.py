@@ -301,6 +301,28 @@ def test_progress_on_a_terminal_is_one_line_a_rank_that_goes_when_it_is_over(run
     assert "\x1b" not in (runs.folder / "logs/1/worker_0.log").read_text()
 
 
+def test_a_terminal_that_stops_writers_in_the_background_does_not_stop_it(runs):
+    terminal, other_end = pty.openpty()
+    settings = termios.tcgetattr(other_end)
+    settings[3] |= termios.TOSTOP
+    termios.tcsetattr(other_end, termios.TCSANOW, settings)
+    process = subprocess.Popen(
+        [
+            "setsid", "--ctty", "--wait", BIN / "tensord", "train", "--standalone", "--no-inject",
+            "--log-dir", "logs", "--", "true",
+        ],
+        stdin=other_end, stdout=other_end, stderr=other_end, cwd=runs.folder,
+    )  # fmt: skip
+    os.close(other_end)
+    text = ""
+    with contextlib.suppress(OSError):
+        while read := os.read(terminal, 65536):
+            text += read.decode()
+    os.close(terminal)
+    assert process.wait(60) == 0, text
+    assert "worker/0 ended: exit 0" in text
+
+
 def test_a_full_disk_for_logs_is_said_and_training_goes_on(runs):
     """A file system of 64 KiB, in a mount namespace of its own."""
     full = runs.folder / "full"
