@@ -259,7 +259,6 @@ absl::StatusOr<train::Launch> Settle(const TrainOptions& options, const Argument
     std::error_code error;
     launch.agent.log_dir = base::Cat(std::filesystem::temp_directory_path(error).string(),
                                      "/tensord-train-", policy.run_id);
-    if (!options.print_env) RETURN_IF_ERROR(train::MakeOwnFolder(launch.agent.log_dir));
   }
   launch.address = options.address;
   launch.secure = {
@@ -409,6 +408,10 @@ int Train(const Arguments& arguments) {
   absl::StatusOr<train::Launch> launch = Settle(options, program);
   if (!launch.ok()) return Refuse(launch.status());
   if (options.print_env) return PrintEnvironment(*launch);
+  if (options.log_dir.empty() && !options.check) {
+    const absl::Status made = train::MakeOwnFolder(launch->agent.log_dir);
+    if (!made.ok()) return Refuse(made);
+  }
   obs::Info("run {}: logs are in {}", launch->policy.run_id, launch->agent.log_dir);
   WarnOfOpenPorts(options, *launch);
   launch->agent.group =
