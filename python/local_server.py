@@ -208,6 +208,7 @@ class LocalServer:
         return f"127.0.0.1:{self.grpc_port}"
 
     def log(self):
+        time.sleep(0.05)  # Lines are written by a thread of their own, a moment later.
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
     def status_code(self, path):

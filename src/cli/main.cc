@@ -5,7 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/limits.h"
 #include "cli/commands.h"
+#include "obs/log.h"
 #include "supervisor/spawn.h"
 
 namespace tensord::cli {
@@ -66,6 +68,8 @@ int Main(const std::string& program, const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   tensord::supervisor::TidyDescriptors();
-  return tensord::cli::Main(argc > 0 ? argv[0] : "tensord",
-                            {argv + (argc > 0 ? 1 : 0), argv + argc});
+  const int code =
+      tensord::cli::Main(argc > 0 ? argv[0] : "tensord", {argv + (argc > 0 ? 1 : 0), argv + argc});
+  tensord::obs::FlushLog(tensord::limits::kLogFlushMax);
+  return code;
 }

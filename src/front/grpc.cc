@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 namespace tensord::front {
 namespace {
@@ -64,7 +65,7 @@ Answer ErrorAnswer(const absl::Status& status, std::vector<Header> extra) {
                     {"grpc-accept-encoding", std::string(kAcceptEncoding)}};
   std::string_view words = base::Message(status);
   const bool cut = words.size() > limits::kGrpcMessageBytesMax;
-  std::string text = EncodeGrpcMessage(words.substr(0, limits::kGrpcMessageBytesMax));
+  std::string text = EncodeGrpcMessage(base::ToUtf8(words.substr(0, limits::kGrpcMessageBytesMax)));
   if (cut) text += "...TRUNCATED";
   answer.trailers = std::move(extra);
   answer.trailers.emplace_back("grpc-status", base::Cat(static_cast<int>(status.code())));

@@ -113,6 +113,11 @@ TEST(Grpc, AnErrorIsTrailersAlone) {
                           Pair("grpc-message", "gr%C3%BC%C3%9F 5%25")));
 }
 
+TEST(Grpc, AMessageIsUtf8WhateverItQuotes) {
+  const Answer answer = ErrorAnswer(absl::NotFoundError("model \xff\xc3"), {});
+  EXPECT_THAT(answer.trailers, Contains(Pair("grpc-message", "model ??")));
+}
+
 TEST(Grpc, SpacesAtTheEndsOfAMessageAreEncodedBecauseHttp2ForbidsThem) {
   const Answer answer = MakeGrpcAnswer(absl::InternalError(" one of: "));
   EXPECT_THAT(answer.trailers, Contains(Pair("grpc-message", "%20one of:%20")));

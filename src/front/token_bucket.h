@@ -15,12 +15,14 @@ class TokenBucket {
   TokenBucket(double burst, double per_second, absl::Time now)
       : burst_(burst), per_second_(per_second), tokens_(burst), filled_(now) {}
 
-  // False when the event is one too many.
+  // False when the event is one too many; it leaves no debt.
   [[nodiscard]] bool Take(absl::Time now) {
     tokens_ += per_second_ * absl::ToDoubleSeconds(now - filled_);
-    tokens_ = std::min(tokens_, burst_) - 1;
+    tokens_ = std::min(tokens_, burst_);
     filled_ = now;
-    return tokens_ >= 0;
+    if (tokens_ < 1) return false;
+    tokens_ -= 1;
+    return true;
   }
   void Give(double tokens) { tokens_ = std::min(tokens_ + tokens, burst_); }
 

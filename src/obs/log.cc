@@ -3,15 +3,15 @@
 
 #include "obs/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <array>
-#include <memory>
 
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/utf8.h"
+#include "obs/line_writer.h"
 #include "obs/log_lines.h"
 
 namespace tensord::obs {
@@ -31,22 +31,35 @@ std::function<void(std::string_view)>& Taker() {
   return taker;
 }
 
-spdlog::logger& Logger() {
-  static const std::shared_ptr<spdlog::logger> logger = [] {
-    auto made = std::make_shared<spdlog::logger>("tensord",
-                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("%v");
-    made->set_level(spdlog::level::trace);
-    return made;
-  }();
-  return *logger;
+// Never destroyed: its thread may hang in a write when the process ends. Null: none is asked for.
+LineWriter*& Background() {
+  static LineWriter* writer = nullptr;
+  return writer;
 }
 
 std::string_view Word(Level level) { return kWords[static_cast<size_t>(level)]; }
 
+std::string Line(Level level, std::string_view message, const std::vector<Field>& fields) {
+  const std::string time =
+      absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", base::WallTime(), absl::UTCTimeZone());
+  return FormatLine(Options(), time, level, message, fields) + "\n";
+}
+
 }  // namespace
 
-void StartLog(const LogOptions& options) { Options() = options; }
+void StartLog(const LogOptions& options) {
+  Options() = options;
+  if (!options.background) return;
+  const auto lost = [](uint64_t lines) {
+    return Line(Level::kWarn, base::Cat(lines, " lines of this log were lost: stderr was not read"),
+                {});
+  };
+  Background() = LineWriter::Start(STDERR_FILENO, lost).release();
+}
+
+bool FlushLog(absl::Duration longest) {
+  return Background() == nullptr || Background()->Flush(longest);
+}
 
 void SendLinesTo(std::function<void(std::string_view line)> take) { Taker() = std::move(take); }
 
@@ -62,6 +75,8 @@ absl::Status ParseLevel(std::string_view word, Level* level) {
 }
 
 namespace {
+
+std::string Printable(std::string_view text) { return Escape(base::ToUtf8(text)); }
 
 // The character, in UTF-8, at the start of the text, if it is one that hides or turns what a
 // terminal shows: C1 controls, directional marks and overrides, line and paragraph separators. 0
@@ -108,28 +123,28 @@ std::string FormatLine(const LogOptions& options, std::string_view time, Level l
   std::string line;
   if (options.json) {
     line = fmt::format(R"({{"time":"{}","level":"{}","process":"{}","message":"{}")", time,
-                       Word(level), options.process, Escape(message));
+                       Word(level), options.process, Printable(message));
     for (const auto& [name, value] : fields) {
-      line.append(fmt::format(R"(,"{}":"{}")", name, Escape(value)));
+      line.append(fmt::format(R"(,"{}":"{}")", name, Printable(value)));
     }
     line.push_back('}');
     return line;
   }
-  line = fmt::format("{} {:7} {}: {}", time, Word(level), options.process, Escape(message));
-  for (const auto& [name, value] : fields) line.append(fmt::format(" {}={}", name, Escape(value)));
+  line = fmt::format("{} {:7} {}: {}", time, Word(level), options.process, Printable(message));
+  for (const auto& [name, value] : fields) {
+    const bool quoted = value.empty() || value.find_first_of(" =\"") != std::string_view::npos;
+    const std::string_view quote = quoted ? "\"" : "";
+    line.append(fmt::format(" {}={}{}{}", name, quote, Printable(value), quote));
+  }
   return line;
 }
 
 void Write(Level level, std::string_view message, const std::vector<Field>& fields) {
-  const LogOptions& options = Options();
-  if (level < options.level) return;
-  const std::string time =
-      absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", base::WallTime(), absl::UTCTimeZone());
-  const std::string line = FormatLine(options, time, level, message, fields);
-  if (Taker() != nullptr) return Taker()(line + "\n");
-  // An error must be on disk when the process dies next.
-  Logger().info("{}", line);
-  Logger().flush();
+  if (level < Options().level) return;
+  std::string line = Line(level, message, fields);
+  if (Taker() != nullptr) return Taker()(line);
+  if (Background() != nullptr) return Background()->Write(std::move(line));
+  WriteOut(STDERR_FILENO, line);
 }
 
 }  // namespace tensord::obs

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 // Log lines of supervisor and front, on stderr: text for people or one JSON object a line.
-// Values are data: control characters in them are escaped, so no client can forge a line.
+// Values are data: what is not UTF-8 becomes '?', control characters are escaped, and in text a
+// value with blanks stands in quotes, so no client can forge a line or a field.
 namespace tensord::obs {
 
 enum class Level : uint8_t { kDebug, kInfo, kWarn, kError };
@@ -22,6 +24,9 @@ struct LogOptions {
   bool json = false;
   Level level = Level::kInfo;
   std::string process;  // "supervisor", "front"
+  // Lines are written by a thread of their own, so that no reader of stderr, and no disk, holds the
+  // caller up. What comes while kLinesWaitingMax wait pushes out the oldest, and that is said.
+  bool background = false;
 };
 
 // Call once, before threads start. Without it, lines go out as text from Level::kInfo on.
@@ -30,6 +35,9 @@ void StartLog(const LogOptions& options);
 absl::Status ParseLevel(std::string_view word, Level* level);
 
 using Field = std::pair<std::string_view, std::string_view>;
+
+// Waits until what was written is out, at most for `longest`. False: some of it is not.
+bool FlushLog(absl::Duration longest);
 
 // Threads: safe from any.
 void Write(Level level, std::string_view message, const std::vector<Field>& fields = {});

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "base/limits.h"
+#include "base/utf8.h"
 #include "obs/log.h"
 #include "obs/metric_docs.h"
 #include "obs/metrics.h"
@@ -24,7 +25,10 @@ using ::testing::Not;
 TEST(Log, ATextLineCannotBeForgedByItsValues) {
   const LogOptions options{.process = "front"};
   EXPECT_EQ(FormatLine(options, "T", Level::kWarn, "a\nb", {{"model", "x\x1b[31m\"y"}}),
-            "T warning front: a\\nb model=x\\u001b[31m\\\"y");
+            "T warning front: a\\nb model=\"x\\u001b[31m\\\"y\"");
+  EXPECT_EQ(FormatLine(options, "T", Level::kInfo, "m",
+                       {{"a", "x identity=root"}, {"b", "c=d"}, {"e", ""}, {"f", "g"}}),
+            "T info    front: m a=\"x identity=root\" b=\"c=d\" e=\"\" f=g");
 }
 
 TEST(Log, CharactersThatHideOrTurnTextAreEscaped) {
@@ -42,6 +46,16 @@ TEST(Log, AJsonLineIsOneObject) {
   EXPECT_EQ(
       FormatLine(options, "T", Level::kInfo, "say \"hi\"", {{"version", "3"}}),
       R"({"time":"T","level":"info","process":"front","message":"say \"hi\"","version":"3"})");
+}
+
+TEST(Log, ALineIsUtf8WhateverItQuotes) {
+  for (const bool json : {false, true}) {
+    const LogOptions options{.json = json, .process = "front"};
+    const std::string line =
+        FormatLine(options, "T", Level::kInfo, "\xff", {{"v", "\xc3\xa9\xc3"}});
+    EXPECT_EQ(line, base::ToUtf8(line));
+    EXPECT_THAT(line, HasSubstr("\xc3\xa9?"));
+  }
 }
 
 TEST(Log, AnUnknownLevelNamesTheKnownOnes) {

@@ -6,9 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <csignal>
-#include <cstdio>
-
+#include "base/limits.h"
 #include "base/text.h"
 #include "obs/log.h"
 #include "serve/server.h"
@@ -17,7 +15,6 @@ namespace tensord::serve {
 
 int RunFront(const config::ServerOptions& options, const supervisor::FrontSockets& sockets) {
   prctl(PR_SET_NAME, "tensord-front", 0, 0, 0);  // Not "exe", as it was started.
-  signal(SIGHUP, SIG_IGN);  // For the supervisor; whoever signals by name means it.
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Create(options, sockets);
   if (!server.ok()) {
     obs::Error("cannot start: {}", base::Message(server.status()));
@@ -26,7 +23,7 @@ int RunFront(const config::ServerOptions& options, const supervisor::FrontSocket
   const int code = (*server)->Run();
   // Every promise to a client is kept or its connection closed; the kernel frees the rest faster
   // than destructors could, and a thread that hangs in a file system cannot hold the exit up.
-  std::fflush(nullptr);
+  obs::FlushLog(limits::kLogFlushMax);
   _exit(code);
 }
 

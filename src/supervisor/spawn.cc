@@ -40,6 +40,11 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   if (setpgid(0, 0) != 0) Fail(program.path, "setpgid");
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail(program.path, "prctl");
   if (getppid() != parent) _exit(0);
+  // A service manager's and a `killall`'s signals go to every process; what they mean the
+  // supervisor alone decides. From before the program is there, so that no moment is left.
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    ::signal(number, SIG_IGN);
+  }
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

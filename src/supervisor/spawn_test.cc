@@ -71,6 +71,13 @@ TEST(Start, PutsTheProgramInAGroupOfItsOwnWithNothingBlocked) {
   EXPECT_EQ(text, base::Cat(pid, " ", pid, "\nSigBlk:\t0000000000000000\n"));
 }
 
+TEST(Start, LeavesSignalsToTheSupervisor) {
+  // The shell would die of the first one and write nothing.
+  const std::string text =
+      Shell("for s in INT TERM HUP QUIT USR1 USR2; do kill -$s $$; done; echo alive >&3");
+  EXPECT_EQ(text, "alive\n");
+}
+
 TEST(Start, IsAChildWithExitCode127WhenThereIsNoSuchProgram) {
   const Program program{.path = "/no/such/program", .arguments = {"x"}, .environment = {}};
   const base::UniqueFd socket(open("/dev/null", O_RDONLY | O_CLOEXEC));

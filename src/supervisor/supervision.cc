@@ -131,6 +131,9 @@ void Supervision::Handle(const AllGone&, absl::Time now) {
 
 void Supervision::Handle(const StopSignal& event, absl::Time now) {
   const char* name = event.signal == SIGINT ? "SIGINT" : "SIGTERM";
+  // timeout(1) signals its child and the whole group; service managers and shells do alike.
+  constexpr absl::Duration kSameSignal = absl::Seconds(1);
+  if (stop_signal_ != 0 && now - stop_signal_at_ < kSameSignal) return;
   if (stop_signal_ != 0) {
     Do(Say{Severity::kWarning, base::Cat("second ", name, ": ending at once")});
     EndWith(128 + event.signal);
@@ -141,13 +144,16 @@ void Supervision::Handle(const StopSignal& event, absl::Time now) {
     return;
   }
   stop_signal_ = event.signal;
+  stop_signal_at_ = now;
   Do(NotifyStopping{});
   if (!FrontLives()) {
     if (!exit_code_.has_value()) EndWith(0);
     if (phase_ == Phase::kWaiting) Cleared(now);
     return;
   }
-  Do(Say{Severity::kInfo, base::Cat(name, ": finishing what is in flight")});
+  Do(Say{Severity::kInfo, base::Cat(name,
+                                    ": finishing what is in flight; a second one, later than a "
+                                    "second from now, ends at once")});
   phase_ = Phase::kDraining;
   kill_front_at_ = now + drain_ + limits::kDrainMargin;
   Do(TellFront{.kind = ControlKind::kDrain});

@@ -47,7 +47,7 @@ struct ChildStopped {
 };
 // No process of ours is left: the answer to KillAll.
 struct AllGone {};
-// SIGTERM or SIGINT came.
+// SIGTERM or SIGINT came. Those within a second after the first are the same one.
 struct StopSignal {
   int signal = 0;
 };
@@ -187,8 +187,9 @@ class Supervision {
   std::deque<absl::Time> front_deaths_;  // Within kFrontDeathsWindow.
   bool condemned_ = false;               // The front, by Condemn.
   bool was_ready_ = false;
-  int reloads_owed_ = 0;          // SIGHUPs that no front has said it is done with.
-  int stop_signal_ = 0;           // The first one; 0: none came.
+  int reloads_owed_ = 0;  // SIGHUPs that no front has said it is done with.
+  int stop_signal_ = 0;   // The first one; 0: none came.
+  absl::Time stop_signal_at_ = absl::InfinitePast();
   std::optional<int> exit_code_;  // Set: end with it once all are gone.
   absl::Time restart_at_ = absl::InfiniteFuture();
   absl::Time kill_front_at_ = absl::InfiniteFuture();  // Drained too long, or hung up and stayed.

@@ -14,13 +14,13 @@
 #include "base/limits.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "tensord/get_model_metadata.pb.h"
 #include "tensord/get_model_status.pb.h"
 #include "tensord/health.pb.h"
 #include "tensord/model_management.pb.h"
 #include "wire/json/pretty_writer.h"
 #include "wire/status_map.h"
-#include "wire/utf8.h"
 
 namespace tensord::wire {
 namespace {
@@ -69,7 +69,7 @@ tf::serving::ModelSpec ToProto(const tensor::ModelSpec& spec) {
 tf::serving::StatusProto ToProto(const absl::Status& status) {
   tf::serving::StatusProto proto;
   proto.set_error_code(static_cast<tf::error::Code>(GrpcCode(status.code())));
-  proto.set_error_message(ToUtf8(base::Message(status)));
+  proto.set_error_message(base::ToUtf8(base::Message(status)));
   return proto;
 }
 
@@ -119,9 +119,10 @@ absl::StatusOr<std::string> PrintJson(const pb::Message& message, bool preserve_
       base::Cat("Failed to convert proto to json. Error: ", status.ToString()));
 }
 
+// Names and words of files and runtimes need not be UTF-8, which JSON is.
 void PrintText(std::string_view name, std::string_view text, PrettyWriter* writer) {
-  writer->Name(name);
-  writer->String(text);
+  writer->Name(base::ToUtf8(name));
+  writer->String(base::ToUtf8(text));
 }
 
 // One version, with the names and texts that the status document has.
@@ -143,7 +144,7 @@ void PrintTexts(std::string_view name, const std::vector<std::string>& texts,
                 PrettyWriter* writer) {
   writer->Name(name);
   writer->StartArray();
-  for (const std::string& text : texts) writer->String(ToUtf8(text));
+  for (const std::string& text : texts) writer->String(base::ToUtf8(text));
   writer->EndArray();
 }
 
@@ -155,9 +156,9 @@ void PrintNumber(std::string_view name, int64_t number, PrettyWriter* writer) {
 void PrintDetails(const VersionDetails& version, PrettyWriter* writer) {
   writer->StartObject();
   PrintText("version", base::Cat(version.version), writer);
-  PrintText("stateful", ToUtf8(version.stateful_reason), writer);
+  PrintText("stateful", version.stateful_reason, writer);
   PrintTexts("sandbox", version.sandbox, writer);
-  PrintText("sandbox_grade", ToUtf8(version.sandbox_grade), writer);
+  PrintText("sandbox_grade", version.sandbox_grade, writer);
   PrintNumber("sandbox_stage", version.sandbox_stage, writer);
   PrintTexts("warnings", version.warnings, writer);
   PrintTexts("runs_alone", version.alone, writer);
@@ -247,7 +248,7 @@ std::string EncodeHealthCheckResponse(Health health) { return Serialize(ToProto(
 std::string EncodeHealthListResponse(std::span<const std::pair<std::string, Health>> services) {
   grpc::health::v1::HealthListResponse response;
   for (const auto& [name, health] : services) {
-    (*response.mutable_statuses())[ToUtf8(name)] = ToProto(health);
+    (*response.mutable_statuses())[base::ToUtf8(name)] = ToProto(health);
   }
   return Serialize(response);
 }
@@ -274,11 +275,10 @@ std::string PrintModelList(std::span<const ListedModel> models) {
   writer.StartArray();
   for (const ListedModel& model : models) {
     writer.StartObject();
-    PrintText("name", ToUtf8(model.name), &writer);
+    PrintText("name", model.name, &writer);
     writer.Name("labels");
     writer.StartObject();
-    for (const auto& [label, version] : model.labels)
-      PrintText(ToUtf8(label), base::Cat(version), &writer);
+    for (const auto& [label, version] : model.labels) PrintText(label, base::Cat(version), &writer);
     writer.EndObject();
     writer.Name("model_version_status");
     writer.StartArray();

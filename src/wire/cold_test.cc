@@ -21,7 +21,6 @@
 #include "tensord/get_model_status.pb.h"
 #include "tensord/health.pb.h"
 #include "tensord/model_management.pb.h"
-#include "wire/utf8.h"
 
 namespace tensord::wire {
 namespace {
@@ -224,18 +223,6 @@ TEST(HealthCheck, NamesAServiceAndSaysWhetherItServes) {
   EXPECT_EQ(EncodeHealthCheckResponse(Health::kUnknownService), "\x08\x03");
   const std::pair<std::string, Health> services[] = {{"a", Health::kServing}};
   EXPECT_EQ(EncodeHealthListResponse(services), "\x0a\x07\x0a\x01\x61\x12\x02\x08\x01");
-}
-
-TEST(Utf8, ReplacesEveryByteThatIsNot) {
-  EXPECT_EQ(ToUtf8("aä€😀"), "aä€😀");
-  EXPECT_EQ(ToUtf8("\xff"
-                   "a\xc3"),
-            "?a?");
-  EXPECT_EQ(ToUtf8("\xc0\x80"), "??") << "overlong";
-  EXPECT_EQ(ToUtf8("\xed\xa0\x80"), "???") << "a surrogate";
-  EXPECT_EQ(ToUtf8("\xf4\x90\x80\x80"), "????") << "above U+10FFFF";
-  EXPECT_EQ(ToUtf8("\xe0\x80\x80"), "???") << "overlong";
-  EXPECT_EQ(ToUtf8("\xf0\x9f\x98"), "???") << "cut";
 }
 
 // The real files of tensorflow/serving, where they are at hand.

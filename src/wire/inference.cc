@@ -9,8 +9,8 @@
 #include "base/protobuf_wire.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "wire/predict_encode.h"
-#include "wire/utf8.h"
 
 namespace tensord::wire {
 namespace {
@@ -139,7 +139,7 @@ std::string EncodeClassifications(const InferenceResult& result) {
     for (int64_t column = 0; column < result.columns; ++column) {
       one.clear();
       const std::string_view label = result.label(row, column);
-      if (!label.empty()) base::AppendBytesField(1, ToUtf8(label), &one);
+      if (!label.empty()) base::AppendBytesField(1, base::ToUtf8(label), &one);
       AppendFloatField(2, result.value(row, column), &one);
       base::AppendBytesField(1, one, &classifications);
     }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -141,15 +142,27 @@ class LiteRtOfZygote {
   absl::StatusOr<engine::LiteRtRuntime> runtime_ = absl::NotFoundError("not looked for yet");
 };
 
+// A reader of stderr that has stopped must stop no model: what a pipe or a terminal does not take
+// at once is lost. By a description of our own, as other programs share the inherited one.
+void WaitForNoReader() {
+  struct stat log {};
+  if (fstat(STDERR_FILENO, &log) != 0 || !(S_ISFIFO(log.st_mode) || isatty(STDERR_FILENO))) return;
+  const int own = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (own < 0) return;  // Of another user: it stays as it is.
+  dup2(own, STDERR_FILENO);
+  close(own);
+}
+
 int RunZygote(const Options& options) {
   const pid_t supervisor = getppid();
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   prctl(PR_SET_NAME, "tensord-zygote", 0, 0, 0);
-  // A terminal's or a service manager's signals go to every process; only the supervisor decides
-  // what they mean. Workers inherit this.
+  // As the supervisor has it already (supervisor/spawn.cc), for whoever else starts this program.
+  // Workers inherit this.
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2}) {
     ::signal(number, SIG_IGN);
   }
+  WaitForNoReader();
   const int null = open("/dev/null", O_RDONLY);
   if (null > 0) {
     dup2(null, STDIN_FILENO);

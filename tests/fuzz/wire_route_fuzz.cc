@@ -7,10 +7,10 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "wire/json/cursor.h"
 #include "wire/json/print.h"
 #include "wire/rest_route.h"
-#include "wire/utf8.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using tensord::wire::RestKind;
@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     tensord::wire::JsonCursor cursor(text);
     TENSORD_CHECK(cursor.ReadValue().ok() && cursor.at() == cursor.end());
   }
-  const std::string once = tensord::wire::ToUtf8(input);
-  TENSORD_CHECK(tensord::wire::ToUtf8(once) == once);
+  const std::string once = tensord::base::ToUtf8(input);
+  TENSORD_CHECK(tensord::base::ToUtf8(once) == once);
   return 0;
 }

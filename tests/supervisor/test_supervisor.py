@@ -8,6 +8,7 @@ import pathlib
 import signal
 import socket
 import subprocess
+import time
 
 from conftest import PATIENCE_S, alive, free_port, wait_until
 
@@ -87,8 +88,8 @@ def test_workers_are_children_of_the_supervisor_and_reported_when_they_die(serve
     server.start_zygote()
     worker = server.start_worker()
     assert parent(worker) == server.process.pid
-    os.kill(worker, signal.SIGUSR1)
-    assert server.wait_for_event("ended", pid=worker)["status"] == signal.SIGUSR1
+    os.kill(worker, signal.SIGBUS)
+    assert server.wait_for_event("ended", pid=worker)["status"] & 0x7F == signal.SIGBUS
     assert not pathlib.Path(f"/proc/{worker}").exists(), "a zombie was left"
 
 
@@ -177,9 +178,23 @@ def test_second_signal_exits_at_once(start):
         server.order("ignore_drain")
         server.send(signal.SIGTERM)
         server.wait_for_event("drain")
+        time.sleep(1.1)  # Within a second it would be the same one.
         server.send(number)
         assert server.exit_code() == code
         assert all_gone([front, zygote, worker])
+
+
+def test_signals_to_every_process_are_one_to_the_supervisor(start):
+    """As systemd, killall and, twice, timeout(1) send them."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        server = start()
+        processes = [server.wait_for_front(), server.start_zygote(), server.start_worker()]
+        for _ in range(2):
+            for pid in processes:
+                os.kill(pid, number)
+            server.send(number)
+        assert server.exit_code() == 0
+        assert all_gone(processes)
 
 
 def test_front_that_does_not_drain_is_killed_after_the_drain_time(start):

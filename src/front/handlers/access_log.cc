@@ -13,9 +13,9 @@
 
 #include "base/limits.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "obs/log.h"
 #include "obs/metrics.h"
-#include "wire/utf8.h"
 
 namespace tensord::front {
 namespace {
@@ -24,7 +24,7 @@ std::string_view Cut(std::string_view text) {
   return text.substr(0, limits::kAccessLogTextBytesMax);
 }
 
-std::string JsonText(std::string_view text) { return obs::Escape(wire::ToUtf8(Cut(text))); }
+std::string JsonText(std::string_view text) { return obs::Escape(base::ToUtf8(Cut(text))); }
 
 void AppendText(std::string_view name, std::string_view value, std::string* line) {
   *line += base::Cat(",\"", name, "\":\"", JsonText(value), "\"");

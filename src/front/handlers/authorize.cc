@@ -6,9 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "base/limits.h"
 #include "base/text.h"
-#include "obs/log.h"
 
 namespace tensord::front {
 namespace {
@@ -76,20 +74,11 @@ Verdict Decide(const LoopContext& context, const RequestHead& caller, Operation 
   return verdict;
 }
 
-void Audit(const RequestHead& caller, std::string_view operation, std::string_view model,
-           const Verdict& verdict) {
-  const std::string target = caller.target.substr(0, limits::kAccessLogTextBytesMax);
-  const std::string named(model.substr(0, limits::kAccessLogTextBytesMax));
-  const bool refused = !verdict.status.ok();
-  const std::string why(base::Message(verdict.status));
-  obs::Write(refused ? obs::Level::kWarn : obs::Level::kInfo,
-             refused ? "audit: refused" : "audit: admin call",
-             {{"peer", caller.peer},
-              {"identity", verdict.who.empty() ? std::string_view("nobody") : verdict.who},
-              {"operation", operation},
-              {"model", named},
-              {"target", target},
-              {"why", why}});
+void Note(const LoopContext& context, const RequestHead& caller, std::string_view operation,
+          std::string_view model, const Verdict& verdict) {
+  context.server->audit.Write(
+      *context.loop, caller,
+      {.identity = verdict.who, .operation = operation, .model = model, .verdict = verdict.status});
 }
 
 }  // namespace
@@ -98,7 +87,7 @@ absl::Status Authorize(const LoopContext& context, const RequestHead& caller, Op
                        std::string_view model) {
   Verdict verdict = Decide(context, caller, operation, model);
   if (!verdict.status.ok() || operation == Operation::kManage) {
-    Audit(caller, Name(operation), model, verdict);
+    Note(context, caller, Name(operation), model, verdict);
   }
   return std::move(verdict.status);
 }
@@ -109,7 +98,7 @@ absl::Status AuthorizeCaller(const LoopContext& context, const RequestHead& call
   const std::shared_ptr<const Access> rules = RulesOf(context);
   if (rules == nullptr) return absl::OkStatus();
   Verdict verdict = rules->CheckCaller(caller);
-  if (!verdict.status.ok()) Audit(caller, "any", {}, verdict);
+  if (!verdict.status.ok()) Note(context, caller, "any", {}, verdict);
   return std::move(verdict.status);
 }
 

@@ -16,7 +16,7 @@ namespace tensord::front {
 // `model` is empty where a call concerns none; it is the name that is then looked up, so that no
 // spelling of a path passes. Open without rules, but for admin calls of callers of the REST port
 // and, where there is an admin listener, of every other one. What is refused, and every admin
-// call, is a line in the log ("audit: ...").
+// call, is a line in the log (audit.h).
 // OK, PERMISSION_DENIED or UNAUTHENTICATED.
 absl::Status Authorize(const LoopContext& context, const RequestHead& caller, Operation operation,
                        std::string_view model);

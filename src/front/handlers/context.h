@@ -13,6 +13,7 @@
 #include "front/exchange.h"
 #include "front/handlers/access.h"
 #include "front/handlers/access_log.h"
+#include "front/handlers/audit.h"
 #include "front/handlers/servable.h"
 #include "loop/loop_thread.h"
 #include "models/snapshot.h"
@@ -21,7 +22,7 @@
 
 namespace tensord::front {
 
-// What all handlers share. Constant after start but for the atomics.
+// What all handlers share. Constant after start but for the atomics and the audit.
 // Lifetime: outlives every loop's Router.
 struct ServerContext {
   const config::ServerOptions* options = nullptr;
@@ -44,6 +45,7 @@ struct ServerContext {
   std::string metrics_path;               // Empty: no page.
   loop::LoopThread* long_work = nullptr;  // See long_work.h; null: there is none.
   std::atomic<bool> draining{false};
+  Audit audit;
 };
 
 class HealthWatchers;

@@ -10,6 +10,7 @@
 
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "tensor/string_layout.h"
 #include "wire/json/base64.h"
 #include "wire/json/number.h"
@@ -253,7 +254,7 @@ std::string PrintError(std::string_view message) {
   PrettyWriter writer(&out);
   writer.StartObject();
   writer.Name("error");
-  writer.String(message);
+  writer.String(base::ToUtf8(message));
   writer.EndObject();
   return out;
 }

@@ -23,7 +23,7 @@ absl::StatusOr<std::string> PrintPredictions(bool row_format,
 // The body of a REST classify or regress answer: {"results": [...]}.
 std::string PrintInference(const InferenceResult& result);
 
-// { "error": "..." }
+// { "error": "..." }, in UTF-8 whatever the message quotes.
 std::string PrintError(std::string_view message);
 
 // Appends a string with quotes and the escapes that rapidjson writes; bytes above 0x7f as they are.

@@ -80,6 +80,10 @@ TEST(PrintPredictions, AWorkersMalformedBytesAreAnInternalError) {
   EXPECT_EQ(PrintPredictions(true, bad_strings).status().code(), absl::StatusCode::kInternal);
 }
 
+TEST(PrintError, IsUtf8WhateverTheMessageQuotes) {
+  EXPECT_EQ(PrintError("model \xff\xc3\xa9"), "{\n    \"error\": \"model ?\xc3\xa9\"\n}");
+}
+
 TEST(PrintError, EscapesTheMessage) {
   EXPECT_EQ(PrintError("a \"b\"\n\x1f\\/"), "{\n    \"error\": \"a \\\"b\\\"\\n\\u001F\\\\/\"\n}");
 }

@@ -8,13 +8,13 @@
 
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "tensord/open_inference.pb.h"
 #include "wire/json/cursor.h"
 #include "wire/json/print.h"
 #include "wire/oip/datatype.h"
 #include "wire/oip/json_text.h"
 #include "wire/oip/request.h"
-#include "wire/utf8.h"
 
 namespace tensord::wire {
 namespace {
@@ -53,7 +53,7 @@ std::vector<int64_t> ShapeOf(const Endpoint& endpoint) {
 
 void AddEndpoint(const Endpoint& endpoint,
                  inference::ModelMetadataResponse::TensorMetadata* metadata) {
-  metadata->set_name(ToUtf8(endpoint.name));
+  metadata->set_name(base::ToUtf8(endpoint.name));
   metadata->set_datatype(DatatypeOf(endpoint));
   for (const int64_t dim : ShapeOf(endpoint)) metadata->add_shape(dim);
 }
@@ -66,7 +66,7 @@ std::string ConfigTypeOf(const Endpoint& endpoint) {
 
 template <typename Message>
 void AddConfigured(const Endpoint& endpoint, Message* message) {
-  message->set_name(ToUtf8(endpoint.name));
+  message->set_name(base::ToUtf8(endpoint.name));
   auto type = inference::TYPE_INVALID;
   (void)inference::DataType_Parse(ConfigTypeOf(endpoint), &type);
   message->set_data_type(type);
@@ -172,13 +172,13 @@ std::string EncodeOipFlag(bool value) {
 
 std::string PrintOipModelReady(std::string_view model) {
   std::string out = "{\"name\":";
-  AppendJsonString(ToUtf8(model), &out);
+  AppendJsonString(base::ToUtf8(model), &out);
   return out + ",\"ready\":true}";
 }
 
 std::string EncodeOipModel(const OipModel& model) {
   inference::ModelMetadataResponse message;
-  message.set_name(ToUtf8(model.name));
+  message.set_name(base::ToUtf8(model.name));
   for (const int64_t version : model.versions) message.add_versions(base::Cat(version));
   message.set_platform(std::string(kPlatform));
   if (model.signature != nullptr) {
@@ -216,7 +216,7 @@ std::string PrintOipModel(const OipModel& model) {
 std::string EncodeOipConfig(const OipModel& model) {
   inference::ModelConfigResponse message;
   inference::ModelConfig* const config = message.mutable_config();
-  config->set_name(ToUtf8(model.name));
+  config->set_name(base::ToUtf8(model.name));
   config->set_platform(std::string(kPlatform));
   config->set_backend(std::string(kBackend));
   if (model.signature != nullptr) {
@@ -260,10 +260,10 @@ std::string EncodeOipIndex(std::span<const OipIndexEntry> entries) {
   inference::RepositoryIndexResponse message;
   for (const OipIndexEntry& entry : entries) {
     auto* const model = message.add_models();
-    model->set_name(ToUtf8(entry.name));
+    model->set_name(base::ToUtf8(entry.name));
     model->set_version(VersionText(entry));
     model->set_state(entry.state);
-    model->set_reason(ToUtf8(entry.reason));
+    model->set_reason(base::ToUtf8(entry.reason));
   }
   return Serialize(message);
 }

@@ -10,10 +10,10 @@
 #include "base/protobuf_wire.h"
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "wire/oip/datatype.h"
 #include "wire/oip/raw_tensor.h"
 #include "wire/oip/typed_contents.h"
-#include "wire/utf8.h"
 
 namespace tensord::wire {
 namespace {
@@ -53,7 +53,7 @@ absl::StatusOr<std::string> EncodeOipResponse(const OipAnswered& answered,
   std::string out;
   AppendBytesField(1, answered.model, &out);
   AppendBytesField(2, base::Cat(answered.version), &out);
-  if (!answered.id.empty()) AppendBytesField(3, ToUtf8(answered.id), &out);
+  if (!answered.id.empty()) AppendBytesField(3, base::ToUtf8(answered.id), &out);
   for (const NamedTensor& output : outputs) AppendBytesField(5, EncodeOutput(output, raw), &out);
   if (!raw) return out;
   constexpr size_t kHeaderBytesMax = 11;  // A tag and a length.

@@ -9,12 +9,12 @@
 
 #include "base/status_macros.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "tensor/string_layout.h"
 #include "wire/json/number.h"
 #include "wire/json/print.h"
 #include "wire/oip/datatype.h"
 #include "wire/oip/raw_tensor.h"
-#include "wire/utf8.h"
 
 namespace tensord::wire {
 namespace {
@@ -24,7 +24,9 @@ using tensor::NamedTensor;
 using tensor::TensorView;
 
 // JSON texts are UTF-8, whatever a client or a model calls itself.
-void AppendText(std::string_view text, std::string* out) { AppendJsonString(ToUtf8(text), out); }
+void AppendText(std::string_view text, std::string* out) {
+  AppendJsonString(base::ToUtf8(text), out);
+}
 
 // Prints value after value of a tensor; print(value, out) is false for one that has no form.
 template <typename T, typename Print>
@@ -104,7 +106,7 @@ absl::Status PrintStrings(const NamedTensor& output, std::string* out) {
                    tensor::StringReader::Open(output.tensor.bytes, elements));
   for (uint64_t i = 0; i < elements; ++i) {
     if (i > 0) out->push_back(',');
-    if (ToUtf8(strings[i]) != strings[i]) {
+    if (base::ToUtf8(strings[i]) != strings[i]) {
       return absl::InvalidArgumentError(
           base::Cat("element ", i, " of output \"", output.name,
                     "\" is not UTF-8, which JSON has no form for; ask for it as binary data "

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "wire/json/print.h"
-#include "wire/utf8.h"
 
 namespace tensord::wire {
 
@@ -25,7 +25,7 @@ class JsonText {
   }
   void Text(std::string_view text) {
     Comma();
-    AppendJsonString(ToUtf8(text), &out_);
+    AppendJsonString(base::ToUtf8(text), &out_);
   }
   void Number(int64_t number) {
     Comma();

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/utf8.h"
 #include "tensord/open_inference.pb.h"
 #include "wire/oip/json_text.h"
-#include "wire/utf8.h"
 
 namespace tensord::wire {
 namespace {
@@ -60,7 +60,7 @@ std::string EncodeOipStatistics(std::span<const OipStatistics> versions) {
   inference::ModelStatisticsResponse message;
   for (const OipStatistics& version : versions) {
     inference::ModelStatistics* const model = message.add_model_stats();
-    model->set_name(ToUtf8(version.name));
+    model->set_name(base::ToUtf8(version.name));
     model->set_version(base::Cat(version.version));
     model->set_inference_count(version.rows);
     model->set_execution_count(version.runs);

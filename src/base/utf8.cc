@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The tensord authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "wire/utf8.h"
+#include "base/utf8.h"
 
 #include <cstdint>
 
-namespace tensord::wire {
+namespace tensord::base {
 namespace {
 
 uint32_t Byte(std::string_view text, size_t i) { return static_cast<uint8_t>(text[i]); }
@@ -44,4 +44,4 @@ std::string ToUtf8(std::string_view text) {
   return out;
 }
 
-}  // namespace tensord::wire
+}  // namespace tensord::base
