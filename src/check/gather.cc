@@ -11,17 +11,21 @@
 #include <set>
 
 #include "base/text.h"
+#include "config/access_rules.h"
 #include "config/cpu_budget.h"
 #include "config/option_table.h"
 #include "config/text_files.h"
 #include "config/text_proto.h"
+#include "config/tls_files.h"
 #include "engine/litert/runtime.h"
 #include "engine/model_info.h"
 #include "engine/tensorflow/find_runtime.h"
 #include "models/local_source.h"
 #include "models/version_policy.h"
 #include "serve/load_plan.h"
+#include "serve/start_check.h"
 #include "supervisor/listen.h"
+#include "supervisor/process_limits.h"
 #include "tensord/session_config.pb.h"
 
 namespace tensord::check {
@@ -44,6 +48,13 @@ std::string StateWords(config::OptionState state) {
 }
 
 void GatherListeners(const config::ServerOptions& options, Report* report) {
+  const auto check_path = [report](const std::string& path, std::string_view option) {
+    if (path.empty()) return;
+    const absl::Status status = supervisor::CheckUnixPath(path, option);
+    if (!status.ok()) report->errors.push_back(Words(status));
+  };
+  check_path(options.grpc_socket_path, "--grpc_socket_path");
+  check_path(options.admin_socket_path, "--admin_socket_path");
   if (!options.grpc_socket_path.empty()) {
     report->listeners.push_back(base::Cat("gRPC on the UNIX socket ", options.grpc_socket_path));
   }
@@ -227,6 +238,15 @@ void GatherVersions(const models::ModelConfig& model, const std::map<std::string
   }
 }
 
+// Who may connect, and who may do what: a server that cannot tell does not start.
+void CheckSecurity(const config::ServerOptions& options, Report* report) {
+  const auto tls = config::LoadTls(options);
+  for (const absl::Status& status : {tls.ok() ? config::CheckTls(*tls) : tls.status(),
+                                     config::LoadAccessRules(options).status()}) {
+    if (!status.ok()) report->errors.push_back(Words(status));
+  }
+}
+
 }  // namespace
 
 void GatherFlags(const config::ServerOptions& options, Report* report) {
@@ -287,6 +307,8 @@ Report Gather(config::Style style, const config::CommandLine& line) {
   // Each file on its own: an operator wants to hear of all mistakes at once.
   Uses uses{.rest = options.rest_api_port != 0};
   note(config::LoadMonitoring(options).status());
+  CheckSecurity(options, &report);
+  note(serve::CheckStart(options));
   const auto settings = config::LoadModelSettings(options);
   note(settings.status());
   const auto platforms = config::LoadPlatforms(options, &warnings);
@@ -306,6 +328,9 @@ Report Gather(config::Style style, const config::CommandLine& line) {
                                      ", which is not configured"));
       }
     }
+  }
+  for (std::string& warning : supervisor::LowLimits(supervisor::OwnLimits(), geteuid() == 0)) {
+    warnings.push_back(std::move(warning));
   }
   report.warnings.insert(report.warnings.begin(), warnings.begin(), warnings.end());
   if (style == config::Style::kOriginal) report.differences = DifferencesFor(uses);

@@ -4,10 +4,12 @@
 #include <cstdio>
 #include <string_view>
 
+#include "base/text.h"
 #include "check/gather.h"
 #include "check/json.h"
 #include "check/print.h"
 #include "cli/commands.h"
+#include "cli/version.h"
 #include "config/parse.h"
 
 namespace tensord::cli {
@@ -60,7 +62,10 @@ int Check(const Arguments& arguments) {
     line.warnings.push_back(line.out.substr(0, line.out.find('\n')));
     line.out.clear();
   }
-  const check::Report report = check::Gather(style, line);
+  check::Report report = check::Gather(style, line);
+  if (const absl::Status worker = CheckWorkerProgram(); !worker.ok()) {
+    report.errors.emplace_back(base::Message(worker));
+  }
   const std::string text = json ? check::ToJson(report) : check::ToText(report);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return report.ok() ? 0 : 1;

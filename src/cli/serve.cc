@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The tensord authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -18,6 +19,7 @@
 #include "engine/tensorflow/find_runtime.h"
 #include "obs/log.h"
 #include "supervisor/listen.h"
+#include "supervisor/process_limits.h"
 #include "supervisor/supervisor.h"
 
 namespace tensord::cli {
@@ -25,13 +27,6 @@ namespace {
 
 using config::ServerOptions;
 using config::Style;
-
-absl::Status CheckWorkerProgram() {
-  const std::string path = WorkerPath();
-  if (access(path.c_str(), X_OK) == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      base::Cat(path, " is missing or may not be executed; it must lie beside tensord"));
-}
 
 std::string Join(const std::vector<std::string>& parts) {
   std::string text;
@@ -101,6 +96,9 @@ absl::StatusOr<int> Run(Style style, config::CommandLine* line) {
   ServerOptions& options = line->options;
   absl::Status status = config::CheckOptions(style, &options, &line->warnings);
   if (status.ok()) status = config::CheckFiles(options, &line->warnings);
+  for (std::string& warning : supervisor::LowLimits(supervisor::OwnLimits(), geteuid() == 0)) {
+    line->warnings.push_back(std::move(warning));
+  }
   for (const std::string& warning : line->warnings) obs::Warn("{}", warning);
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(CheckWorkerProgram());
@@ -123,6 +121,9 @@ absl::StatusOr<int> Run(Style style, config::CommandLine* line) {
   return supervisor::Supervise(MakeSetup(style, options, listeners));
 }
 
+// The log may be a file, and `ulimit -f` ends who writes past it, with the first line already.
+void OutliveFullFiles() { signal(SIGXFSZ, SIG_IGN); }
+
 void Print(const config::CommandLine& line) {
   std::fputs(line.out.c_str(), stdout);
   std::fflush(stdout);
@@ -132,6 +133,7 @@ void Print(const config::CommandLine& line) {
 }  // namespace
 
 int Serve(const Arguments& arguments) {
+  OutliveFullFiles();
   config::CommandLine line = config::ParseServeStyle("tensord serve", arguments);
   Print(line);
   if (line.exit_code.has_value()) return *line.exit_code;
@@ -148,6 +150,7 @@ int Serve(const Arguments& arguments) {
 
 int ServeAsOriginal(const std::string& program, const Arguments& arguments) {
   constexpr int kFailure = 255;
+  OutliveFullFiles();
   config::CommandLine line = config::ParseOriginalStyle(program, arguments);
   Print(line);
   if (line.exit_code.has_value()) return *line.exit_code;

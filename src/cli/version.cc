@@ -3,7 +3,11 @@
 
 #include "cli/version.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <vector>
 
@@ -19,6 +23,18 @@ std::string WorkerPath() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   return (self.parent_path() / "tensord-worker").string();
+}
+
+absl::Status CheckWorkerProgram() {
+  if (access("/proc/self/exe", F_OK) != 0) {
+    return absl::FailedPreconditionError(
+        base::Cat("/proc/self/exe: ", std::strerror(errno),
+                  "; tensord needs /proc: mount it (mount -t proc proc /proc)"));
+  }
+  const std::string path = WorkerPath();
+  if (access(path.c_str(), X_OK) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      base::Cat(path, " is missing or may not be executed; it must lie beside tensord"));
 }
 
 std::string RuntimeVersion(const std::string& library_dir) {

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace tensord::cli {
 
 // "0.1.0"
@@ -19,5 +21,8 @@ void PrintVersions(const std::string& library_dir);
 
 // Where the worker program is: beside this one.
 std::string WorkerPath();
+
+// Whether it can be started. FAILED_PRECONDITION says what is missing.
+absl::Status CheckWorkerProgram();
 
 }  // namespace tensord::cli

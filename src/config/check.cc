@@ -84,6 +84,26 @@ absl::Status CheckRanges(const ServerOptions& options) {
   return absl::OkStatus();
 }
 
+// With less than these, the server starts and then refuses everything that it is asked.
+absl::Status CheckBudgets(const ServerOptions& options) {
+  // One call holds its headers, body and answer at once, and so do the probes beside it.
+  constexpr int64_t kRequestBytesMin = 1 << 20;
+  constexpr auto kMemoryMin = static_cast<int64_t>(limits::kWorkerBaseBytes);
+  if (options.memory_limit_bytes != 0 && options.memory_limit_bytes < kMemoryMin) {
+    return absl::InvalidArgumentError(
+        base::Cat("--memory_limit_bytes must be at least ", kMemoryMin,
+                  ", what one worker takes without its model, or 0 for the machine's, not ",
+                  options.memory_limit_bytes));
+  }
+  if (options.request_bytes_budget != 0 && options.request_bytes_budget < kRequestBytesMin) {
+    return absl::InvalidArgumentError(
+        base::Cat("--request_bytes_budget must be at least ", kRequestBytesMin,
+                  ", room for a few small calls, or 0 for a quarter of the memory limit, not ",
+                  options.request_bytes_budget));
+  }
+  return absl::OkStatus();
+}
+
 bool IsAddress(const std::string& text) {
   in6_addr address{};
   return inet_pton(AF_INET, text.c_str(), &address) == 1 ||
@@ -155,6 +175,7 @@ absl::Status CheckOptions(Style style, ServerOptions* options, std::vector<std::
   RETURN_IF_ERROR(CheckAsTheOriginal(*options));
   RETURN_IF_ERROR(CheckRefused(*options));
   RETURN_IF_ERROR(CheckRanges(*options));
+  RETURN_IF_ERROR(CheckBudgets(*options));
   RETURN_IF_ERROR(CheckNetwork(style, options, warnings));
   RETURN_IF_ERROR(CheckAdmin(*options));
   WarnAboutIgnoredModel(*options, warnings);

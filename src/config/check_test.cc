@@ -39,6 +39,17 @@ TEST(CheckOptions, AcceptsTheDefaultsAndAModel) {
   EXPECT_THAT(outcome.warnings, IsEmpty());
 }
 
+TEST(CheckOptions, BudgetsThatCouldServeNothingAreRefusedWithTheLeast) {
+  for (const std::string_view option : {"--memory_limit_bytes", "--request_bytes_budget"}) {
+    const Outcome outcome = Check({base::Cat(option, "=1")});
+    EXPECT_EQ(outcome.status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(base::Message(outcome.status)),
+                HasSubstr(base::Cat(option, " must be at least ")));
+    EXPECT_TRUE(Check({base::Cat(option, "=0")}).status.ok());
+    EXPECT_TRUE(Check({base::Cat(option, "=33554432")}).status.ok());
+  }
+}
+
 TEST(CheckOptions, RefusesInTheOriginalsOrderAndWords) {
   struct Case {
     std::vector<std::string> arguments;

@@ -94,6 +94,11 @@ absl::StatusOr<Platforms> PlatformsOfFlags(const ServerOptions& options, Warning
   ASSIGN_OR_RETURN(settings.session_config, SessionOfFlags(options, texts));
   if (!options.saved_model_tags.empty()) {
     settings.saved_model_tags = absl::StrSplit(options.saved_model_tags, ',');
+    if (std::ranges::count(settings.saved_model_tags, "") > 0) {
+      return absl::InvalidArgumentError(
+          base::Cat("--saved_model_tags=", options.saved_model_tags,
+                    " has an empty tag; give tags with one comma between them, as serve,gpu"));
+    }
   }
   settings.per_model_batching =
       options.enable_batching && options.enable_per_model_batching_parameters;

@@ -150,6 +150,14 @@ TEST(LoadPlatforms, MakesOnePlatformOfTheFlags) {
   EXPECT_THAT(OfFlags({.saved_model_tags = ""}).saved_model_tags, ElementsAre("serve"));
 }
 
+TEST(LoadPlatforms, AnEmptyTagAmongTheFlagsTagsIsAnError) {
+  for (const char* tags : {",", "serve,", ",serve", "serve,,gpu"}) {
+    const absl::Status status = LoadPlatforms({.saved_model_tags = tags}, nullptr).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << tags;
+    EXPECT_THAT(std::string(base::Message(status)), HasSubstr("has an empty tag")) << tags;
+  }
+}
+
 TEST(LoadPlatforms, FlagsWinOverTheSessionConfigFileWhereTheyAreGiven) {
   const TextFile file(
       "intra_op_parallelism_threads: 2 inter_op_parallelism_threads: 3 device_count { key: 'GPU' "

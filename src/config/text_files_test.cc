@@ -5,6 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
 
 #include "base/limits.h"
 #include "base/text.h"
@@ -158,11 +161,24 @@ TEST(LoadModels, SaysWhyAFileCannotBeRead) {
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(base::Message(missing), "--model_config_file=/no/such: there is no such file");
   EXPECT_EQ(base::Message(LoadModels({.model_config_file = "/"}, kTensorFlow, nullptr).status()),
-            "--model_config_file=/: Is a directory");
+            "--model_config_file=/: this is a directory; name a file in it");
   const TextFile large(std::string(limits::kConfigFileBytesMax + 1, ' '));
   EXPECT_THAT(std::string(base::Message(
                   LoadModels({.model_config_file = large.path()}, kTensorFlow, nullptr).status())),
               HasSubstr("this is no configuration file"));
+}
+
+// Each of these would be waited for, or read, without an end.
+TEST(ReadFile, PipesAndDevicesAreRefusedAtOnce) {
+  const TextFile place("");
+  std::filesystem::remove(place.path());
+  ASSERT_EQ(mkfifo(place.path().c_str(), 0600), 0);
+  for (const std::string& path : {place.path(), std::string("/dev/zero")}) {
+    const absl::Status status = ReadFile("access_rules_file", path).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(base::Message(status)),
+                HasSubstr(base::Cat("--access_rules_file=", path, ": this is no regular file")));
+  }
 }
 
 TEST(LoadModels, WarnsAboutWhatHasNoEffect) {

@@ -8,6 +8,7 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/text_format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -47,17 +48,32 @@ class Errors final : public google::protobuf::io::ErrorCollector {
   int count_ = 0;
 };
 
+// What keeps a file of that kind from being read; "" for a regular one. A pipe would be waited for
+// without an end, and has nothing to say when the server reads it again.
+std::string_view KindProblem(mode_t mode) {
+  if (S_ISREG(mode)) return "";
+  if (S_ISDIR(mode)) return "this is a directory; name a file in it";
+  return "this is no regular file but a pipe, a socket or a device, and the server reads its files "
+         "more than once; write the text to a file and name that";
+}
+
 }  // namespace
 
 static absl::StatusOr<std::string> ReadFromDisk(std::string_view option, const std::string& path) {
   const auto error = [&](std::string_view words) {
     return absl::InvalidArgumentError(base::Cat("--", option, "=", path, ": ", words));
   };
-  const base::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file.valid() && errno == ENOENT) {
     return absl::NotFoundError(base::Cat("--", option, "=", path, ": there is no such file"));
   }
+  if (!file.valid() && errno == ENXIO) return error(KindProblem(S_IFSOCK));
   if (!file.valid()) return error(std::strerror(errno));
+  struct stat found {};
+  if (fstat(file.get(), &found) != 0) return error(std::strerror(errno));
+  if (const std::string_view problem = KindProblem(found.st_mode); !problem.empty()) {
+    return error(problem);
+  }
   std::string text;
   std::vector<char> part(64 * 1024);
   while (true) {

@@ -181,9 +181,14 @@ absl::StatusOr<std::span<const std::byte>> ReadGrpcMessage(std::span<const std::
   if (body.empty()) return absl::InternalError("the call carries no message; a unary call has one");
   const auto length = GrpcMessageLength(body);
   const size_t rest = body.size() - std::min(body.size(), kGrpcPrefixBytes);
-  if (!length.has_value() || rest < *length) {
-    return absl::InternalError(base::Cat("the message is cut short: ", rest, " bytes of ",
-                                         length.value_or(0), " came before the end of the stream"));
+  if (!length.has_value()) {
+    return absl::InternalError(base::Cat("the message is cut short: ", body.size(), " of the ",
+                                         kGrpcPrefixBytes,
+                                         " bytes before it came before the end of the stream"));
+  }
+  if (rest < *length) {
+    return absl::InternalError(base::Cat("the message is cut short: ", rest, " bytes of ", *length,
+                                         " came before the end of the stream"));
   }
   if (rest > *length) {
     return absl::InternalError("more than one message in a unary call");

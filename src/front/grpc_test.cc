@@ -94,6 +94,18 @@ TEST(Grpc, OtherBodiesAreInternalErrors) {
   }
 }
 
+TEST(Grpc, AMessageThatIsCutShortSaysHowMuchOfItCame) {
+  using std::string_view_literals::operator""sv;  // For the NULs.
+  const auto words = [](std::string_view body) {
+    return std::string(base::Message(ReadGrpcMessage(Bytes(body)).status()));
+  };
+  EXPECT_EQ(
+      words("\0\0\0\0"sv),
+      "the message is cut short: 4 of the 5 bytes before it came before the end of the stream");
+  EXPECT_EQ(words("\0\0\0\0\4ab"sv),
+            "the message is cut short: 2 bytes of 4 came before the end of the stream");
+}
+
 TEST(Grpc, AnAnswerIsPrefixMessageAndStatus) {
   const Answer answer = MakeGrpcAnswer(absl::OkStatus(), std::string(258, 'x'));
   EXPECT_EQ(answer.status, 200);

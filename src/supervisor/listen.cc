@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <utility>
@@ -121,11 +122,7 @@ std::string BindAddress(const ListenOptions& options, bool rest) {
 
 absl::Status CheckStaleSocket(const std::string& path, std::string_view option) {
   struct stat found {};
-  if (lstat(path.c_str(), &found) != 0) return absl::OkStatus();  // bind says what is wrong.
-  if (!S_ISSOCK(found.st_mode)) {
-    return absl::FailedPreconditionError(
-        base::Cat(option, "=", path, " exists and is no socket; remove it or name another"));
-  }
+  if (lstat(path.c_str(), &found) != 0) return absl::OkStatus();
   const base::UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const Address address = UnixAddress(path);
   if (connect(fd.get(), address.get(), address.bytes) != 0 && errno == ECONNREFUSED) {
@@ -136,7 +133,30 @@ absl::Status CheckStaleSocket(const std::string& path, std::string_view option) 
       option, "=", path, " is in use by another program; stop that one or name another path"));
 }
 
+// The folder that the file of a path lies in, as access() wants it: what is no folder is an error.
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : base::Cat(path.substr(0, slash), "/.");
+}
+
 }  // namespace
+
+absl::Status CheckUnixPath(const std::string& path, std::string_view option) {
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+    return absl::FailedPreconditionError(base::Cat(option, "=", path, " is longer than the ",
+                                                   sizeof(sockaddr_un::sun_path) - 1,
+                                                   " bytes that a socket's path may have"));
+  }
+  struct stat found {};
+  if (lstat(path.c_str(), &found) == 0 && !S_ISSOCK(found.st_mode)) {
+    return absl::FailedPreconditionError(
+        base::Cat(option, "=", path, " exists and is no socket; remove it or name another"));
+  }
+  if (access(FolderOf(path).c_str(), W_OK | X_OK) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      base::Cat(option, "=", path, ": its folder: ", std::strerror(errno),
+                "; name a path in a folder where this user may make files"));
+}
 
 absl::Status Listeners::OpenTcp(const ListenOptions& options, base::UniqueFd Loop::*member) {
   const bool rest = member == &Loop::rest;
@@ -182,11 +202,7 @@ absl::Status Listeners::OpenAdmin(const ListenOptions& options) {
 absl::Status Listeners::OpenUnix(const std::string& path, std::string_view protocol,
                                  std::string_view option, base::UniqueFd Loop::*member) {
   if (path.empty()) return absl::OkStatus();
-  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
-    return absl::FailedPreconditionError(base::Cat(option, "=", path, " is longer than the ",
-                                                   sizeof(sockaddr_un::sun_path) - 1,
-                                                   " bytes that a socket's path may have"));
-  }
+  RETURN_IF_ERROR(CheckUnixPath(path, option));
   RETURN_IF_ERROR(CheckStaleSocket(path, option));
   const Name name{.protocol = std::string(protocol), .option = std::string(option), .place = path};
   base::UniqueFd& fd = loops_.front().*member;

@@ -30,6 +30,10 @@ struct ListenOptions {
   bool listen = true;  // False: only bind; the front listens when it is ready.
 };
 
+// Whether a UNIX socket can have its file there, another server's on it aside. Makes and removes
+// nothing. FAILED_PRECONDITION in one sentence, as below; `option` is named.
+absl::Status CheckUnixPath(const std::string& path, std::string_view option);
+
 // The listening sockets, held for the life of the server so that no front's death closes a port.
 // Owns: the sockets, and the UNIX sockets' files, which it removes at the end.
 class Listeners {

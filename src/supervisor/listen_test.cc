@@ -159,6 +159,18 @@ TEST(Listeners, LeaveAFileThatIsNoSocket) {
   std::filesystem::remove(path);
 }
 
+TEST(CheckUnixPath, SaysWhatOpenWouldAndLeavesNothing) {
+  const std::string path = SocketPath();
+  EXPECT_TRUE(CheckUnixPath(path, "--grpc_socket_path").ok());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  for (const std::string& bad :
+       {std::string("/no/such/dir/s"), std::string("/dev/null/s"), "/" + std::string(200, 'x')}) {
+    const absl::Status status = CheckUnixPath(bad, "--grpc_socket_path");
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << bad;
+    EXPECT_THAT(std::string(base::Message(status)), HasSubstr("--grpc_socket_path=" + bad));
+  }
+}
+
 TEST(Listeners, SayWhatIsWrongWithAPath) {
   EXPECT_THAT(Error({.unix_path = "/" + std::string(200, 'x')}),
               HasSubstr("is longer than the 107"));

@@ -3,6 +3,8 @@
 """`tensord check`, and that what it says of files is what a start says."""
 
 import json
+import os
+import resource
 import shutil
 import subprocess
 
@@ -99,6 +101,77 @@ def test_a_bad_file_is_named_with_line_and_column(models, tmp_path, flag, messag
     code, report = check(*arguments)
     assert code == 1
     assert any(words in error for error in report["errors"]), report["errors"]
+
+
+def bad_starts(folder):
+    """Flags that no server starts with, and a word of the reason; each by a name."""
+    pipe, text, key = folder / "pipe", folder / "text", folder / "key"
+    os.mkfifo(pipe)
+    text.write_text("this is neither rules nor a certificate")
+    key.write_text("nor is this a key")
+    nowhere = folder / "none"
+    return {
+        "rules that do not parse": ([f"--access_rules_file={text}"], "AccessRules"),
+        "rules that are a pipe": ([f"--access_rules_file={pipe}"], "no regular file"),
+        "models that are a pipe": ([f"--model_config_file={pipe}"], "no regular file"),
+        "models that are a device": (["--model_config_file=/dev/zero"], "no regular file"),
+        "TLS of a folder": ([f"--ssl_config_file={folder}"], "is a directory"),
+        "TLS that is none": (
+            [f"--tls_certificate_file={text}", f"--tls_key_file={key}"],
+            "TLS for gRPC",
+        ),
+        "half of a pair": ([f"--tls_certificate_file={text}"], "must be given together"),
+        "a socket in no folder": ([f"--grpc_socket_path={nowhere}/s"], "its folder"),
+        "an admin socket in no folder": ([f"--admin_socket_path={nowhere}/s"], "its folder"),
+        "a socket's long name": ([f"--grpc_socket_path=/{'x' * 200}"], "is longer than"),
+        "a socket in a file's place": ([f"--grpc_socket_path={text}"], "is no socket"),
+        "a log in no folder": ([f"--access_log={nowhere}/log"], "cannot open --access_log"),
+        "a log that is a folder": ([f"--access_log={folder}"], "cannot open --access_log"),
+        "no memory": (["--memory_limit_bytes=1"], "must be at least"),
+        "no room for requests": (["--request_bytes_budget=1"], "must be at least"),
+        "tags without a tag": (["--saved_model_tags=,"], "empty tag"),
+    }
+
+
+def test_what_check_passes_starts_and_what_it_refuses_does_not(models, tmp_path):
+    start = [f"--port={free_port()}", f"--model_base_path={models}/half"]
+    assert check(*start, f"--access_log={tmp_path}/log")[0] == 0
+    assert not (tmp_path / "log").exists()
+    for name, (flags, words) in bad_starts(tmp_path).items():
+        before = sorted(tmp_path.iterdir())
+        code, report = check(*start, *flags)
+        assert code == 1, name
+        assert any(words in error for error in report["errors"]), (name, report["errors"])
+        assert sorted(tmp_path.iterdir()) == before, name
+        result = run(TENSORD, "serve", *start, *flags)
+        assert result.returncode == 1, name
+        assert words in result.stderr, name
+
+
+def test_a_low_limit_of_the_system_is_named(models, tmp_path):
+    def no_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    start = [f"--port={free_port()}", f"--model_base_path={tmp_path}/none"]
+    result = subprocess.run(
+        [str(TENSORD), "check", "--json", *start],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=no_files,
+    )
+    assert any("ulimit -f" in warning for warning in json.loads(result.stdout)["warnings"])
+    with (tmp_path / "log").open("w") as log:
+        result = subprocess.run(
+            [str(TENSORD), "serve", *start, "--no_such_file_flag"],
+            check=False,
+            stdout=log,
+            stderr=log,
+            timeout=60,
+            preexec_fn=no_files,
+        )
+    assert result.returncode > 0, "ended by a signal"
 
 
 def test_a_model_that_would_not_be_served_is_an_error(models, tmp_path):

@@ -15,12 +15,15 @@ namespace {
 
 using config::AccessRules;
 
+bool IsAuthorization(const HeaderView& header) { return header.first == "authorization"; }
+
 // What stands behind "Bearer " in the authorization header; nullopt when there is no such header,
-// empty when it is of another form.
+// empty when it is of another form, or when there are two: a proxy may have checked the other one.
 std::optional<std::string_view> TokenOf(const RequestHead& head) {
   constexpr std::string_view kScheme = "Bearer ";
   const std::optional<std::string_view> header = head.Find("authorization");
   if (!header) return std::nullopt;
+  if (std::ranges::count_if(head.headers, IsAuthorization) > 1) return std::string_view();
   if (!base::StartsWithIgnoringCase(*header, kScheme)) return std::string_view();
   const std::string_view token = header->substr(kScheme.size());
   return token.size() <= limits::kTokenBytesMax ? token : std::string_view();
@@ -73,9 +76,11 @@ absl::Status Denied(Operation operation, std::string_view model) {
 
 absl::Status Unknown(bool bad_credentials) {
   return absl::UnauthenticatedError(
-      bad_credentials ? "the token in the authorization header is none of this server's"
-                      : "this server wants to know who calls: send a token (authorization: Bearer "
-                        "TOKEN)");
+      bad_credentials
+          ? "the token in the authorization header is none of this server's, or there is more "
+            "than one such header"
+          : "this server wants to know who calls: send a token (authorization: Bearer "
+            "TOKEN)");
 }
 
 }  // namespace

@@ -35,17 +35,33 @@ void AppendMicroseconds(std::string_view name, absl::Duration value, std::string
 }
 
 // Non-blocking: a FIFO without a reader is an error, and a slow one costs lines, never the server.
-absl::StatusOr<base::UniqueFd> OpenFile(const std::string& path) {
-  base::UniqueFd file(
-      path == "stdout"
-          ? dup(STDOUT_FILENO)
-          : open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0640));
-  if (file.valid()) return file;
+constexpr int kOpenFlags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+
+absl::Status CannotOpen(const std::string& path, int error) {
   return absl::InvalidArgumentError(
-      base::Cat("cannot open --access_log=", path, ": ", std::strerror(errno)));
+      base::Cat("cannot open --access_log=", path, ": ", std::strerror(error)));
+}
+
+absl::StatusOr<base::UniqueFd> OpenFile(const std::string& path) {
+  base::UniqueFd file(path == "stdout" ? dup(STDOUT_FILENO)
+                                       : open(path.c_str(), kOpenFlags | O_CREAT, 0640));
+  if (file.valid()) return file;
+  return CannotOpen(path, errno);
 }
 
 }  // namespace
+
+absl::Status CheckAccessLog(const std::string& path) {
+  if (path == "stdout") return absl::OkStatus();
+  const base::UniqueFd file(open(path.c_str(), kOpenFlags));
+  if (file.valid()) return absl::OkStatus();
+  if (errno != ENOENT) return CannotOpen(path, errno);
+  // It would be made.
+  const size_t slash = path.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "." : base::Cat(path.substr(0, slash), "/.");
+  return access(folder.c_str(), W_OK | X_OK) == 0 ? absl::OkStatus() : CannotOpen(path, errno);
+}
 
 std::string FormatAccess(const AccessEntry& entry, absl::Time wall) {
   std::string line =

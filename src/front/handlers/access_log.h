@@ -50,6 +50,9 @@ struct AccessEntry {
 // The line without its newline: one JSON object, valid UTF-8 whatever the client sent. Pure.
 std::string FormatAccess(const AccessEntry& entry, absl::Time wall);
 
+// Whether AccessLog::Open would open that; makes no file. INVALID_ARGUMENT, as from there.
+absl::Status CheckAccessLog(const std::string& path);
+
 // Where lines go: formatted and written by a thread of its own, so that no disk holds a loop up.
 // Lines that come while kAccessLogEntriesMax wait are dropped and counted.
 // Threads: safe from any.

@@ -93,6 +93,18 @@ TEST(Access, ACertificateStandsForItsIdentity) {
   EXPECT_EQ(CodeOf(access, "Bearer wrong", Operation::kInfer, "half", {"pod.example"}), kWho);
 }
 
+// A proxy before the server may have checked the one, and the server the other.
+TEST(Access, TwoAuthorizationHeadersAreNoCredentials) {
+  const Access access(SomeRules());
+  RequestHead head;
+  head.headers.emplace_back("authorization", "Bearer a-token");
+  head.headers.emplace_back("authorization", "Bearer o-token");
+  const absl::Status status = access.Check(head, Operation::kInfer, "half").status;
+  EXPECT_EQ(status.code(), kWho);
+  EXPECT_THAT(std::string(base::Message(status)), HasSubstr("more than one such header"));
+  EXPECT_EQ(access.CheckCaller(head).status.code(), kWho);
+}
+
 TEST(Access, ProbesCanBeBehindRules) {
   AccessRules rules = SomeRules();
   rules.probes_need_rule = true;
