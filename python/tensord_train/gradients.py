@@ -13,6 +13,20 @@ def _check(wire: str) -> None:
         raise ValueError(f"wire is one of {', '.join(_WIRE)}, not {wire!r}")
 
 
+def _some(gradients: Sequence[Any], who: str) -> list[Any]:
+    """Those that are there; at least one must be, and `gradients` must be a list of them."""
+    if hasattr(gradients, "dtype"):
+        raise TypeError(f"{who} takes a list of gradients, and got one tensor: write [gradient]")
+    present = [g for g in gradients if g is not None]
+    if present:
+        return present
+    got = f"{len(gradients)} that are all None" if gradients else "an empty list"
+    raise ValueError(
+        f"{who} takes gradients, and got {got}: are there trainable variables (a model has none "
+        "before it is built), and does the loss depend on them?"
+    )
+
+
 def all_reduce(gradients: Sequence[Any], wire: str = "float16", mean: bool = False) -> list[Any]:
     """The sum (or mean) of each gradient over all replicas, sent in 16 bits.
 
@@ -20,12 +34,19 @@ def all_reduce(gradients: Sequence[Any], wire: str = "float16", mean: bool = Fal
     number of replicas before the cast, so that the sum of float16 values cannot overflow where the
     mean does not; the result is in the gradients' own type. None stays None.
     """
+    _check(wire)
+    given = _some(gradients, "all_reduce")
     import tensorflow as tf
 
-    _check(wire)
     context = tf.distribute.get_replica_context()
     replicas = context.num_replicas_in_sync
-    present = [tf.convert_to_tensor(g) for g in gradients if g is not None]
+    present = [tf.convert_to_tensor(g) for g in given]
+    for gradient in present:
+        if not gradient.dtype.is_floating:
+            raise TypeError(
+                f"all_reduce takes gradients of floating types, and got {gradient.dtype.name}: "
+                "cast it, or leave it out"
+            )
     small = [tf.cast(g / replicas, wire) for g in present]
     summed = context.all_reduce(tf.distribute.ReduceOp.SUM, small)
     factor = 1.0 if mean else float(replicas)
@@ -116,6 +137,7 @@ class LossScale:
         return loss * tf.cast(self._scale, loss.dtype)
 
     def down(self, gradients: Sequence[Any]) -> tuple[list[Any], Any]:
+        _some(gradients, "LossScale.down")
         import tensorflow as tf
 
         down = [None if g is None else tf.cast(g, "float32") / self._scale for g in gradients]

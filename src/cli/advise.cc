@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -113,8 +114,10 @@ absl::StatusOr<std::vector<doctor::TimedRun>> Runs(const std::vector<std::string
     const auto seconds = colon == std::string::npos
                              ? std::nullopt
                              : doctor::ToDouble(std::string_view(text).substr(colon + 1));
-    if (!examples || !seconds || !(*examples > 0) || !(*seconds > 0)) {
-      return absl::InvalidArgumentError(base::Cat("--run ", text, " is not EXAMPLES:SECONDS"));
+    if (!examples || !seconds || !(*examples > 0) || !(*seconds > 0) || !std::isfinite(*examples) ||
+        !std::isfinite(*seconds)) {
+      return absl::InvalidArgumentError(
+          base::Cat("--run ", text, " is not EXAMPLES:SECONDS, two finite numbers above 0"));
     }
     runs.push_back({.examples = *examples, .seconds = *seconds});
   }

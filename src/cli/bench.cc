@@ -59,6 +59,10 @@ absl::StatusOr<std::vector<Number>> Numbers(std::string_view option,
 }
 
 absl::Status CheckTogether(const BenchOptions& options) {
+  // Read again where they are used; a wrong one is said before the server is asked for anything.
+  RETURN_IF_ERROR(Numbers<int>("server_pid", options.server_pid).status());
+  RETURN_IF_ERROR(Numbers<double>("rates", options.rates).status());
+  RETURN_IF_ERROR(Numbers<double>("factors", options.factors).status());
   const int ways =
       (options.rate > 0 ? 1 : 0) + (options.rates.empty() ? 0 : 1) + (options.overload ? 1 : 0);
   std::string_view wrong;

@@ -335,6 +335,16 @@ void WarnOfOpenPorts(const TrainOptions& options, const train::Launch& launch) {
                   : "Use a network of your own or a firewall");
 }
 
+// Also as torchrun's users write them: --nproc_per_node.
+Arguments WithDashes(Arguments own) {
+  for (std::string& word : own) {
+    if (!word.starts_with("--")) continue;
+    const size_t end = std::min(word.find('='), word.size());
+    std::replace(word.begin(), word.begin() + static_cast<ptrdiff_t>(end), '_', '-');
+  }
+  return own;
+}
+
 int Refuse(const absl::Status& status) {
   std::fprintf(stderr, "tensord train: %s\n", std::string(base::Message(status)).c_str());
   return absl::IsInvalidArgument(status) ? 2 : 1;
@@ -381,10 +391,9 @@ int Train(const Arguments& arguments) {
   app.set_version_flag("--version", OwnVersion());
   TrainOptions options;
   Describe(app, &options);
-  Arguments own(arguments.begin(), dashes);
-  std::reverse(own.begin(), own.end());
+  const Arguments own = WithDashes(Arguments(arguments.begin(), dashes));
   try {
-    app.parse(own);
+    app.parse(Arguments(own.rbegin(), own.rend()));
   } catch (const CLI::ExtrasError& error) {
     app.exit(error);
     if (dashes == arguments.end()) std::fprintf(stderr, "%s\n", kDashes);
@@ -401,7 +410,7 @@ int Train(const Arguments& arguments) {
   }
   obs::StartLog({.process = "train"});
   if (!options.hosts.empty()) {
-    const auto setup = SettleHosts(options, Arguments(arguments.begin(), dashes), program);
+    const auto setup = SettleHosts(options, own, program);
     if (!setup.ok()) return Refuse(setup.status());
     return train::Guarded([&] { return train::RunOverSsh(*setup, OwnVersion()); });
   }

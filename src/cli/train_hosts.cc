@@ -15,8 +15,8 @@ namespace tensord::cli {
 namespace {
 
 // Each has one value.
-constexpr std::array<std::string_view, 4> kPlaces = {"--hosts", "--ssh-config", "--rdzv",
-                                                     "--token-file"};
+constexpr std::array<std::string_view, 5> kPlaces = {"--hosts", "--ssh-config", "--rdzv",
+                                                     "--rdzv-endpoint", "--token-file"};
 constexpr size_t kTokenLength = 32;
 
 std::string RandomWord(size_t length) {

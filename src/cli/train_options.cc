@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/text.h"
+#include "cli/between.h"
 #include "train/limits.h"
 
 namespace tensord::cli {
@@ -16,12 +17,6 @@ constexpr double kSecondsMax = 7 * 86'400;
 
 // What scripts give when a variable of theirs is not set.
 std::string NotEmpty(const std::string& text) { return text.empty() ? "it is empty" : ""; }
-// No range leaves it out.
-std::string NotNan(const std::string& text) {
-  return text.find("nan") == std::string::npos && text.find("NAN") == std::string::npos
-             ? ""
-             : "a number of seconds is expected";
-}
 
 void DescribePlaces(CLI::App& app, TrainOptions* options) {
   app.add_flag("--standalone", options->standalone, "One machine; needs no meeting point");
@@ -44,7 +39,7 @@ void DescribePlaces(CLI::App& app, TrainOptions* options) {
   app.add_option("--ps", options->servers, "Parameter servers, with --mode ps")
       ->check(CLI::Range(1, train::limits::kRanksPerNodeMax))
       ->capture_default_str();
-  app.add_option("--rdzv", options->meeting,
+  app.add_option("--rdzv,--rdzv-endpoint", options->meeting,
                  "HOST:PORT where all machines meet: the leader's; the port is 29400 if not given")
       ->check(NotEmpty);
   app.add_option("--node-rank", options->node_rank,
@@ -81,8 +76,7 @@ void DescribeFailures(CLI::App& app, TrainOptions* options) {
       ->capture_default_str();
   const auto seconds = [&](const char* name, double* value, const char* help) {
     app.add_option(name, *value, help)
-        ->check(CLI::Range(0.0, kSecondsMax))
-        ->check(NotNan)
+        ->check(Between(0, kSecondsMax, "a number of seconds"))
         ->capture_default_str();
   };
   seconds("--grace", &options->grace, "Seconds between SIGTERM and SIGKILL");
@@ -124,12 +118,12 @@ void Describe(CLI::App& app, TrainOptions* options) {
       ->check(NotEmpty);
   app.add_option("--yield-queue", options->yield_queue,
                  "It is behind when more calls than this wait for a worker")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(Between(0, 1e9))
       ->capture_default_str();
   app.add_option("--yield-p99-ms", options->yield_p99_ms,
                  "Or when the slowest percent of some model's requests takes longer; 0: not looked "
                  "at")
-      ->check(CLI::Range(0.0, 1e9))
+      ->check(Between(0, 1e9))
       ->capture_default_str();
   app.add_flag("--isolate", options->isolate,
                "One machine only: ranks reach each other and nothing else, and nobody reaches them "

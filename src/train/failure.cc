@@ -21,7 +21,7 @@ constexpr std::string_view kTracebackHead = "Traceback (most recent call last):"
 constexpr std::string_view kGraphError = "Graph execution error:";
 
 // What TensorFlow says on a rank when another one died or never came.
-constexpr std::array<std::string_view, 12> kEchoes = {
+constexpr std::array<std::string_view, 14> kEchoes = {
     "Collective ops is aborted by",
     "StartAbort UNAVAILABLE",
     "UnavailableError",
@@ -34,6 +34,8 @@ constexpr std::array<std::string_view, 12> kEchoes = {
     "Shutdown barrier in coordination service",
     "was aborted by another task",
     "Coordination service agent is in ERROR",
+    "ncclRemoteError",
+    "remote process exited or there was a network error",
 };
 
 struct Known {
@@ -42,7 +44,17 @@ struct Known {
 };
 constexpr std::string_view kNcclAdvice =
     "NCCL_DEBUG=INFO shows more; NCCL_SOCKET_IFNAME picks the network interface";
-constexpr std::array<Known, 17> kKnown = {{
+constexpr std::string_view kNcclCudaAdvice =
+    "a CUDA call of NCCL failed, and its NCCL WARN line says which: most often the GPU's memory is "
+    "full (nvidia-smi), or the driver is too old for this CUDA (tensord doctor); NCCL_DEBUG=INFO "
+    "shows more";
+constexpr std::string_view kNcclRemoteAdvice =
+    "another rank is gone, or the network between them broke: look at the rank that failed first, "
+    "then at the network; NCCL_SOCKET_IFNAME picks the interface";
+constexpr std::string_view kNcclUsageAdvice =
+    "NCCL needs a GPU for each rank and the same calls on all: no more processes a machine than "
+    "GPUs (--nproc-per-node gpu), and the same script everywhere";
+constexpr std::array<Known, 23> kKnown = {{
     {"Could not start gRPC server",
      "another process took the rank's port between its reservation and TensorFlow's start"},
     {"joining a group with size",
@@ -67,6 +79,13 @@ constexpr std::array<Known, 17> kKnown = {{
      "the TensorFlow wheel has no kernels for this GPU: a newer wheel, or NVIDIA's container"},
     {"No module named", "a module is missing in the Python that runs the script"},
     {"can't open file", "the script's path must be valid on every machine"},
+    // NCCL's names, and its words for them, before what any of its errors begins with.
+    {"ncclUnhandledCudaError", kNcclCudaAdvice},
+    {"unhandled cuda error", kNcclCudaAdvice},
+    {"ncclRemoteError", kNcclRemoteAdvice},
+    {"remote process exited or there was a network error", kNcclRemoteAdvice},
+    {"ncclInvalidUsage", kNcclUsageAdvice},
+    {"Duplicate GPU detected", kNcclUsageAdvice},
     {"NCCL WARN", kNcclAdvice},
     {"NCCL operation", kNcclAdvice},
     {"ncclSystemError", kNcclAdvice},
@@ -82,6 +101,17 @@ bool Contains(std::string_view text, std::string_view part) {
 bool EndsTraceback(std::string_view line) {
   return !line.empty() && line.front() != ' ' && line.front() != '\t' &&
          !line.starts_with(kTracebackHead);
+}
+
+// Behind the nodes of a graph's error and their stacks: what went wrong, or, where there are
+// several errors, the first of them. Lines of TensorFlow's own log come in between from other
+// threads.
+bool GivesReason(std::string_view line) {
+  if (line.starts_with("  (0) ")) return true;
+  const bool of_log = line.starts_with("20") && Contains(line, ".cc:");
+  return EndsTraceback(line) && !of_log && !line.starts_with("Detected at node") &&
+         !line.starts_with("Node: ") && line != "<stack traces unavailable>" &&
+         !line.ends_with("root error(s) found.");
 }
 
 // Lower is more likely the cause.
@@ -135,12 +165,16 @@ void RankWords::AddToTraceback(std::string_view line, int64_t since_ms) {
     // Its end says what happened, its begin only how Python got there.
     traceback_.erase(0, traceback_.size() - limits::kTracebackBytesMax);
   }
+  if (in_graph_error_ && GivesReason(line)) {
+    in_graph_error_ = false;
+    if (IsEcho(line)) trouble_ = before_graph_error_;
+    return;
+  }
   if (!EndsTraceback(line)) {
     // Text that follows the error, such as the node of a graph, belongs to it.
     if (line.empty()) in_traceback_ = traceback_open_ || in_graph_error_;
     return;
   }
-  if (in_graph_error_ && IsEcho(line)) trouble_ = before_graph_error_;
   if (!traceback_open_) return;
   traceback_open_ = false;
   in_graph_error_ = line.ends_with(kGraphError);

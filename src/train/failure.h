@@ -34,7 +34,7 @@ class RankWords {
   bool port_stolen_ = false;
   bool in_traceback_ = false;
   bool traceback_open_ = false;  // Begun, its last line not yet seen.
-  bool in_graph_error_ = false;  // Its reason, which decides what it is, may still come.
+  bool in_graph_error_ = false;  // Its reason, which decides what it is, is to come.
   Trouble before_graph_error_ = Trouble::kNone;  // What it is if it proves to be an echo.
   int64_t traceback_ms_ = 0;
   std::string traceback_;

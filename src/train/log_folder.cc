@@ -50,12 +50,22 @@ absl::Status MakeOwnFolder(const std::string& path) {
 }
 
 absl::StatusOr<base::UniqueFd> OpenToAppend(const std::string& path) {
-  base::UniqueFd fd(
-      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644));
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash);
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const base::UniqueFd inside(open(folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  base::UniqueFd fd;
+  if (inside.valid()) {
+    // O_NONBLOCK: a FIFO that nobody reads is an error, not a wait.
+    constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    fd = base::UniqueFd(openat(inside.get(), name.c_str(), kFlags, 0644));
+  }
   if (fd.valid()) return fd;
-  const bool link = errno == ELOOP;
-  return absl::UnavailableError(
-      base::Cat(path, " cannot be written: ", link ? "it is a link" : std::strerror(errno)));
+  const int reason = errno;
+  std::string why = std::strerror(reason);
+  if (reason == ELOOP) why = "it is a link";
+  if (reason == ENOTDIR) why = "its folder is a link, or none";
+  return absl::UnavailableError(base::Cat(path, " cannot be written: ", why));
 }
 
 }  // namespace tensord::train

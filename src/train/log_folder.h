@@ -21,7 +21,8 @@ absl::Status CheckRunId(std::string_view run_id);
 // to this user, and be closed to others' writing: who has made it can be told what to write.
 absl::Status MakeOwnFolder(const std::string& path);
 
-// For appending; made if need be. Never by way of a link, and never left to child processes.
+// For appending; made if need be. Neither the file nor the folder that it is in may be a link, as
+// others may have laid one there; never left to child processes.
 absl::StatusOr<base::UniqueFd> OpenToAppend(const std::string& path);
 
 }  // namespace tensord::train

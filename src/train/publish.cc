@@ -39,7 +39,8 @@ constexpr size_t kCompareBytes = size_t{1} << 20;      // At once.
 
 absl::Status DiskError(std::string_view what, const fs::path& path) {
   return absl::UnavailableError(
-      base::Cat("publish: cannot ", what, " ", path.string(), ": ", std::strerror(errno)));
+      base::Cat("publish: cannot ", what, " ", path.string(), ": ", std::strerror(errno),
+                "; --publish needs a folder that this user may write, and room for the model"));
 }
 
 // "variables.data-00002-of-00004"; none for other names, such as those of a save that goes on.
@@ -104,8 +105,9 @@ absl::Status CheckComplete(const fs::path& folder) {
     missing = MissingOfVariables(folder / "variables");
   }
   if (missing.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(base::Cat(
-      "publish: ", folder.string(), " is no complete SavedModel: ", missing, " is missing"));
+  return absl::FailedPreconditionError(
+      base::Cat("publish: ", folder.string(), " is no complete SavedModel: ", missing,
+                " is missing; let the script export there (model.export or tf.saved_model.save)"));
 }
 
 absl::Status Sync(const fs::path& path) {
@@ -213,7 +215,8 @@ absl::Status CompareFolders(const std::string& from, const std::string& to) {
     const fs::path copy = fs::path(to) / at->path().lexically_relative(from);
     if (!SameBytes(at->path(), copy)) {
       return absl::DataLossError(
-          base::Cat("publish: ", copy.string(), " is not as ", at->path().string()));
+          base::Cat("publish: ", copy.string(), " is not as ", at->path().string(),
+                    ": did something still write there? Else look at the disk, and publish again"));
     }
   }
   if (!error) return absl::OkStatus();

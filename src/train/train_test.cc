@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -203,6 +204,36 @@ TEST(RankWords, AGraphsErrorIsToldWithItsReasonWhichMayBeAnEcho) {
   EXPECT_EQ(Words(lines).trouble(), Trouble::kEcho);
 }
 
+TEST(RankWords, WhatComesAfterTheReasonOfAGraphsErrorDecidesNothing) {
+  const std::vector<std::string> lines = {
+      "Traceback (most recent call last):",
+      "  File \"a.py\", line 1",
+      "tensorflow.python.framework.errors_impl.InvalidArgumentError: Graph execution error:",
+      "",
+      "Detected at node 'cond' defined at (most recent call last):",
+      "    File \"a.py\", line 1, in <module>",
+      "Node: 'cond'",
+      "2026-12-01 00:00:00.1: W tensorflow/core/x.cc:1] Connection reset by peer",
+      "2 root error(s) found.",
+      "  (0) INVALID_ARGUMENT: Incompatible shapes: [2] vs. [3]",
+      "\t [[{{node cond}}]]",
+      "Connection reset by peer",
+      "",
+      "later output"};
+  EXPECT_EQ(Words(lines).trouble(), Trouble::kOwn);
+  EXPECT_THAT(Words(lines).Words(), HasSubstr("Incompatible shapes"));
+  EXPECT_THAT(Words(lines).Words(), Not(HasSubstr("later output")));
+}
+
+TEST(RankWords, ErrorsOfNcclBringTheirOwnAdviceAndALostPeerIsAnEcho) {
+  const std::string failed = "NCCL operation ncclGroupEnd() failed: ";
+  EXPECT_THAT(Words({failed + "unhandled cuda error"}).advice(), HasSubstr("nvidia-smi"));
+  EXPECT_THAT(Words({"ncclInvalidUsage"}).advice(), HasSubstr("a GPU for each rank"));
+  const std::string lost = failed + "remote process exited or there was a network error";
+  EXPECT_THAT(Words({lost}).advice(), HasSubstr("failed first"));
+  EXPECT_TRUE(IsEcho(lost));
+}
+
 TEST(RankWords, TheBannerOfNcclIsNoAdvice) {
   EXPECT_EQ(Words({"NCCL version 2.25.1+cuda12.5", "ValueError: bad"}).advice(), "");
   EXPECT_THAT(Words({"host:1:2 [0] transport/net.cc:1 NCCL WARN Connect failed"}).advice(),
@@ -273,6 +304,13 @@ TEST(OpenToAppend, FollowsNoLinkAndIsNotLeftToChildren) {
   std::filesystem::create_symlink(root + "/log", root + "/link");
   EXPECT_THAT(std::string(OpenToAppend(root + "/link").status().message()),
               HasSubstr("it is a link"));
+  std::filesystem::create_directory(root + "/elsewhere");
+  std::filesystem::create_directory_symlink(root + "/elsewhere", root + "/1");
+  EXPECT_THAT(std::string(OpenToAppend(root + "/1/log").status().message()),
+              HasSubstr("its folder is a link"));
+  EXPECT_TRUE(std::filesystem::is_empty(root + "/elsewhere"));
+  ASSERT_EQ(mkfifo((root + "/pipe").c_str(), 0600), 0);
+  EXPECT_FALSE(OpenToAppend(root + "/pipe").ok()) << "and does not wait for a reader";
   std::filesystem::create_symlink(root + "/log", root + "/status.next");
   EXPECT_TRUE(ReplaceFile(root + "/status", "new").ok());
   EXPECT_EQ(std::filesystem::file_size(root + "/log"), 0u) << "not through the link";

@@ -21,7 +21,9 @@ std::optional<Stuck> Judge(const RankView& rank, absl::Duration quiet, int64_t m
   if (rank.steps > 0) {
     return Stuck{.rank = rank.rank,
                  .why = base::Cat("made no step for ", Seconds(quiet), " (its ", rank.steps,
-                                  ", the most of any ", most, ")")};
+                                  ", the most of any ", most,
+                                  "); where one call of a tf.function trains longer than that, as "
+                                  "with many steps_per_execution, give --hang-timeout more, or 0")};
   }
   return Stuck{
       .rank = rank.rank,

@@ -20,6 +20,7 @@ namespace {
 
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
 constexpr absl::Duration kAnswerWait = absl::Seconds(3);  // A server that is behind answers late.
+constexpr int kLateMax = 5;  // In a row, some 20 s: a server that hangs must not hold ranks for ever.
 constexpr absl::Duration kCalm = absl::Seconds(3);
 constexpr absl::Duration kWeightTries = absl::Seconds(3);  // What waits drains, or it does not.
 constexpr size_t kPageBytesMax = 8 << 20;                  // Thousands of models.
@@ -100,8 +101,9 @@ void Yielder::OnReady(uint32_t events) {
 void Yielder::Done(const absl::StatusOr<Pressure>& pressure) {
   watch_.Reset();
   socket_.Reset();
-  // One too busy to answer in time stays what it was.
-  const bool late = absl::IsDeadlineExceeded(pressure.status());
+  late_in_a_row_ = absl::IsDeadlineExceeded(pressure.status()) ? late_in_a_row_ + 1 : 0;
+  // One too busy to answer in time stays what it was, but one that hangs is behind nothing.
+  const bool late = late_in_a_row_ > 0 && late_in_a_row_ <= kLateMax;
   if (!late && pressure.ok() != std::exchange(answers_, pressure.ok())) {
     if (pressure.ok()) {
       obs::Info("--yield-to {}: it answers", setup_.address);

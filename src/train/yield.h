@@ -56,7 +56,8 @@ class Room {
 // The body of an answer "HTTP/1.1 200 …", with a length or until the end; INVALID_ARGUMENT else.
 absl::StatusOr<std::string_view> BodyOf(std::string_view answer);
 
-// Looks at the server every second. One that does not answer is behind nothing.
+// Looks at the server every second. One that does not answer, or only takes
+// connections for a while, is behind nothing.
 // Threads: the loop's.
 class Yielder {
  public:
@@ -77,6 +78,7 @@ class Yielder {
   loop::EventLoop::Watch watch_;
   loop::TimerId timer_ = 0;
   bool asked_ = false;
+  int late_in_a_row_ = 0;
   bool answers_ = true;  // Said once when it does not.
   Share share_ = Share::kAll;
   std::string answer_;

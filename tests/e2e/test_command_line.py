@@ -31,6 +31,36 @@ def run(*command, **arguments):
     )
 
 
+NUMBERS = {
+    "train": (
+        "--nnodes --nproc-per-node --ps --node-rank --max-restarts --grace --join-timeout "
+        "--start-timeout --hang-timeout --stopped-timeout --heartbeat --healthy-after "
+        "--yield-queue --yield-p99-ms"
+    ),
+    "top": "--interval",
+    "advise": "--seconds --interval --run",
+    "doctor": "--port",
+    "bench": (
+        "--port --rows --zipf --deadline_ms --connections --in_flight --rate --rates --factors "
+        "--in_flight_max --threads --seconds --requests --warm_up_seconds --seed "
+        "--max_failed_percent --server_pid"
+    ),
+}
+
+
+@pytest.mark.parametrize("command", NUMBERS)
+def test_what_is_no_number_of_its_range_is_refused_by_every_option(command):
+    code = {"doctor": 3}.get(command, 2)
+    behind = ["--", "true"] if command == "train" else []
+    for option in NUMBERS[command].split():
+        for value in ("nan", "NaN", "Nan", "-nan", "inf", "-inf", "-2", "1e999", "9x"):
+            given = f"{value}:{value}" if option == "--run" else value
+            result = run(TENSORD, command, f"{option}={given}", *behind)
+            expected = 1 if option == "--run" else code
+            assert result.returncode == expected, (option, value, result.stderr)
+            assert option.strip("-") in result.stderr + result.stdout, (option, value)
+
+
 def test_help_and_version_name_the_server(models):
     result = run(TENSORD, "--help")
     assert result.returncode == 0

@@ -18,6 +18,7 @@ import sys
 import termios
 import threading
 import time
+import types
 import typing
 from pathlib import Path
 
@@ -445,12 +446,48 @@ def test_the_module_is_typed_and_says_so():
         assert "return" in hints or function.__name__ == "__init__", function.__qualname__
 
 
+def test_gradients_that_are_none_are_refused_with_what_to_do():
+    """Before TensorFlow is asked, which would say nothing or something else."""
+    scale = object.__new__(tensord_train.LossScale)
+    for gradients, words in (([], "an empty list"), ([None, None], "2 that are all None")):
+        for function in (tensord_train.all_reduce, scale.down):
+            with pytest.raises(ValueError, match=f"{words}: are there trainable variables"):
+                function(gradients)
+    with pytest.raises(TypeError, match="takes a list of gradients"):
+        tensord_train.all_reduce(types.SimpleNamespace(dtype="float32"))
+
+
+def test_steps_are_told_to_the_launchers_pipe_and_to_nothing_else(tmp_path):
+    """The variable came along and the descriptor did not: its number is a file of somebody's."""
+    victim = tmp_path / "file"
+    inject = ROOT / "python" / "tensord_train" / "inject"
+    with victim.open("wb") as file:
+        reader, writer = os.pipe()
+        for number, told in ((file.fileno(), False), (2, False), (reader, False), (writer, True)):
+            result = subprocess.run(
+                [sys.executable, "-c", "print('ran')"], pass_fds=[number],
+                capture_output=True, text=True, check=True, timeout=60,
+                env={
+                    **os.environ, "PYTHONPATH": str(inject), "TENSORD_TRAIN_TASK": "worker/0",
+                    "TENSORD_TRAIN_BEAT_FD": str(number),
+                },
+            )  # fmt: skip
+            assert result.stdout == "ran\n"
+            assert ("is not the launcher's pipe" in result.stderr) != told, result.stderr
+        assert os.read(reader, 100) == b"step=0 wait=0\n"
+        os.close(reader)
+        os.close(writer)
+    assert victim.read_bytes() == b""
+
+
 class Page(http.server.BaseHTTPRequestHandler):
     """A server's metrics, of which only the queue matters here."""
 
     queue = 0
+    answers = threading.Event()
 
     def do_GET(self):
+        Page.answers.wait()
         text = f'tensord_queue_calls{{model_name="half",version="1"}} {Page.queue}\n'
         self.send_response(200 if self.path == "/monitoring/prometheus/metrics" else 404)
         self.end_headers()
@@ -465,7 +502,9 @@ def metrics_page():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     Page.queue = 0
+    Page.answers.set()
     yield f"127.0.0.1:{server.server_port}"
+    Page.answers.set()
     server.shutdown()
 
 
@@ -492,6 +531,21 @@ def test_ranks_make_room_while_a_server_is_behind(runs, metrics_page):
     eventually(lambda: Process.read(pid).state == "T", "it is stopped again", 10)
     run.signal(signal.SIGTERM)
     assert run.code(15) == 143, "the ranks hear it, before their grace is over"
+
+
+def test_a_server_that_takes_calls_and_never_answers_holds_no_rank_up(runs, metrics_page):
+    run = runs.two(runs.script(SLEEPER), "--yield-to", metrics_page, "--grace", "20")
+    Page.queue = 50
+    run.wait_for("50 calls wait")
+    Page.answers.clear()
+    run.wait_for("no answer; training goes on as if nobody needed the machine", 120)
+    run.wait_for("has caught up")
+    Page.answers.set()
+    run.wait_for("it answers")
+    eventually(lambda: run.output().count("50 calls wait") == 2, "ranks make room again", 30)
+    assert run.output().count("no answer") == 1
+    run.signal(signal.SIGTERM)
+    assert run.code(30) == 143
 
 
 def test_a_full_disk_for_checkpoints_is_the_scripts_failure_with_advice(runs):
@@ -587,6 +641,8 @@ def test_wrong_usage_is_2_and_says_what_to_give():
         (["--nnodes", "2", "--rdzv", "fd00::1", "--", "x"], "[fd00::1]:29400"),
         (["--hosts", "", "--", "x"], "it is empty"),
         (["--grace", "nan", "--", "x"], "a number of seconds"),
+        (["--nproc_per_node=0", "--", "x"], '"gpu" or 1 to 256, not "0"'),
+        (["--nnodes", "2", "--node_rank", "0", "--rdzv_endpoint", "::1", "--", "x"], "[::1]:29400"),
     ):
         result = subprocess.run(
             [BIN / "tensord", "train", *arguments], capture_output=True, text=True, check=False

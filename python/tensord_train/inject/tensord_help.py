@@ -8,9 +8,11 @@ once what it did, and does nothing otherwise. A failing patch never fails the sc
 
 import contextlib
 import faulthandler
+import fcntl
 import importlib.abc
 import os
 import signal
+import stat
 import sys
 import threading
 import time
@@ -144,13 +146,33 @@ class Finder(importlib.abc.MetaPathFinder):
         return spec
 
 
+def beat_descriptor(text):
+    """The number of the launcher's pipe, or None where it is not: closed, or something else's now.
+
+    A program between the launcher and this one may have closed it and passed its variable on.
+    """
+    with contextlib.suppress(ValueError, OverflowError, OSError):
+        number = int(text)
+        writes = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_WRONLY
+        if number > 2 and writes and stat.S_ISFIFO(os.fstat(number).st_mode):
+            return number
+    return None
+
+
 def arm():
-    descriptor = os.environ.pop("TENSORD_TRAIN_BEAT_FD", "")
-    if not descriptor:
+    text = os.environ.pop("TENSORD_TRAIN_BEAT_FD", "")
+    if not text:
         return  # A child of the rank, such as a data worker: not the one that is watched.
+    descriptor = beat_descriptor(text)
+    if descriptor is None:
+        say(
+            f"descriptor {text} is not the launcher's pipe: what starts this Python has closed it. "
+            "The help is left out; start Python by `tensord train` itself, or give --no-inject"
+        )
+        return
     sys.meta_path.insert(0, Finder())
     with contextlib.suppress(Exception):  # No standard error: nowhere to write stacks to.
         faulthandler.register(DUMP_SIGNAL, file=sys.__stderr__, all_threads=True)
-    os.set_inheritable(int(descriptor), False)
-    os.write(int(descriptor), b"step=0 wait=0\n")
-    threading.Thread(target=beat, args=(int(descriptor),), daemon=True, name="tensord").start()
+    os.set_inheritable(descriptor, False)
+    os.write(descriptor, b"step=0 wait=0\n")
+    threading.Thread(target=beat, args=(descriptor,), daemon=True, name="tensord").start()
