@@ -54,15 +54,17 @@ void AccessKeeper::LookLater() {
 
 void AccessKeeper::Look() {
   if (options_.access_rules_file.empty()) return;
-  // When the thread is busy with a file system that hangs, the next look will do.
-  (void)files_.Run([this] {
+  if (!look_.Begin()) return;
+  const bool posted = files_.Run([this] {
     config::FileTexts texts;
     absl::StatusOr<std::optional<config::AccessRules>> rules =
         config::LoadAccessRules(options_, &texts);
     loop::PostOrDie(control_, [this, rules = std::move(rules), texts = std::move(texts)]() mutable {
+      look_.End();
       Take(std::move(rules), texts);
     });
   });
+  if (!posted) look_.End();  // The thread has much to do; the next look will do.
 }
 
 void AccessKeeper::Take(absl::StatusOr<std::optional<config::AccessRules>> rules,

@@ -9,12 +9,14 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/text.h"
 #include "config/access_rules.h"
 #include "config/file_texts.h"
 #include "config/server_options.h"
 #include "front/handlers/access.h"
 #include "loop/event_loop.h"
 #include "loop/loop_thread.h"
+#include "serve/pending_look.h"
 
 namespace tensord::serve {
 
@@ -27,7 +29,11 @@ class AccessKeeper {
   // `used` gets the text of the file that is in use from now on, but for that of Open.
   AccessKeeper(const config::ServerOptions& options, loop::EventLoop& control,
                loop::LoopThread& files, std::function<void(const config::FileTexts&)> used)
-      : options_(options), control_(control), files_(files), used_(std::move(used)) {}
+      : options_(options),
+        control_(control),
+        files_(files),
+        used_(std::move(used)),
+        look_("access", base::Cat("--access_rules_file=", options.access_rules_file)) {}
 
   // The first reading, of what is not in `texts`: an error must end the start, for nothing may be
   // open by mistake. Says who may do what.
@@ -47,6 +53,7 @@ class AccessKeeper {
   loop::EventLoop& control_;
   loop::LoopThread& files_;
   const std::function<void(const config::FileTexts&)> used_;
+  PendingLook look_;
   config::AccessRules rules_;  // In use.
   front::AccessSlot slot_;
   std::string problem_;  // The last one that was said.

@@ -365,11 +365,13 @@ void Server::ReloadFromFiles(Asked asked) {
   const bool posted = file_thread_->Run([this, asked] {
     absl::StatusOr<Files> files = ReadFiles(config::Unset::kError, {});
     loop::PostOrDie(loops_->control(), [this, asked, files = std::move(files)]() mutable {
+      if (asked == Asked::kByPoll) poll_.End();
       TakeFiles(asked, std::move(files));
       Reloaded(asked);
     });
   });
   if (posted) return;
+  if (asked == Asked::kByPoll) poll_.End();
   obs::Warn("too many reloads wait; this one is dropped");
   Reloaded(asked);
 }
@@ -386,7 +388,7 @@ void Server::PollFiles() {
   const int period = options_.model_config_file_poll_wait_seconds;
   if (period <= 0 || options_.model_config_file.empty()) return;
   loops_->control().At(loops_->control().Now() + absl::Seconds(period), [this] {
-    ReloadFromFiles(Asked::kByPoll);
+    if (poll_.Begin()) ReloadFromFiles(Asked::kByPoll);
     PollFiles();
   });
 }

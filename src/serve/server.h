@@ -25,6 +25,7 @@
 #include "serve/host.h"
 #include "serve/kept_config.h"
 #include "serve/network.h"
+#include "serve/pending_look.h"
 #include "serve/tls_keeper.h"
 #include "supervisor/front_sockets.h"
 
@@ -98,7 +99,8 @@ class Server {
   bool again_ = false;                          // Another front was before this one.
   std::vector<config::ModelEntry> configured_;  // The list that holds.
   std::set<std::string> log_prefixes_;          // That files have named.
-  std::string reload_problem_;                  // Of the last reading; empty: there was none.
+  PendingLook poll_{"configuration", "--model_config_file"};
+  std::string reload_problem_;  // Of the last reading; empty: there was none.
   config::Monitoring monitoring_;
   Machine machine_;
   RunTimeBook run_times_;  // Of this life over that of the last one; as saved.

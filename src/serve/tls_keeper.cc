@@ -91,14 +91,16 @@ void TlsKeeper::LookLater() {
 
 void TlsKeeper::Look() {
   if (!ports_.grpc && !ports_.rest) return;
-  // When the thread is busy with a file system that hangs, the next look will do.
-  (void)files_.Run([this] {
+  if (!look_.Begin()) return;
+  const bool posted = files_.Run([this] {
     config::FileTexts texts;
     absl::StatusOr<config::TlsPorts> ports = config::LoadTls(options_, &texts);
     loop::PostOrDie(control_, [this, ports = std::move(ports), texts = std::move(texts)]() mutable {
+      look_.End();
       Take(std::move(ports), texts);
     });
   });
+  if (!posted) look_.End();  // The thread has much to do; the next look will do.
 }
 
 void TlsKeeper::Take(absl::StatusOr<config::TlsPorts> ports, const config::FileTexts& texts) {

@@ -12,6 +12,7 @@
 #include "config/tls_files.h"
 #include "loop/event_loop.h"
 #include "loop/loop_thread.h"
+#include "serve/pending_look.h"
 #include "tls/credentials.h"
 
 namespace tensord::serve {
@@ -47,6 +48,7 @@ class TlsKeeper {
   loop::EventLoop& control_;
   loop::LoopThread& files_;
   const std::function<void(const config::FileTexts&)> used_;
+  PendingLook look_{"TLS", "the files of certificates and keys"};
   config::TlsPorts ports_;  // In use.
   tls::CredentialsSlot grpc_;
   tls::CredentialsSlot rest_;

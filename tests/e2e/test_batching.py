@@ -3,6 +3,7 @@
 """TensorFlow Serving's batching parameters: sizes, splitting, padding, queue limits, files."""
 
 import shutil
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -111,7 +112,11 @@ def test_a_full_queue_refuses_in_the_originals_words(start, models, grpc_client)
             return error.code(), error.details()
         return None
 
-    outcomes = [o for o in at_once([call] * 4) if o]
+    def later():
+        time.sleep(0.5)  # The first one runs by then.
+        return call()
+
+    outcomes = [o for o in at_once([call, later, later, later]) if o]
     assert len(outcomes) == 2  # One runs, one waits.
     for code, message in outcomes:
         assert code == grpc.StatusCode.UNAVAILABLE
