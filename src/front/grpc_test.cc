@@ -126,7 +126,7 @@ TEST(Grpc, AnErrorIsTrailersAlone) {
 }
 
 TEST(Grpc, AMessageIsUtf8WhateverItQuotes) {
-  const Answer answer = ErrorAnswer(absl::NotFoundError("model \xff\xc3"), {});
+  const Answer answer = MakeGrpcAnswer(absl::NotFoundError("model \xff\xc3"));
   EXPECT_THAT(answer.trailers, Contains(Pair("grpc-message", "model ??")));
 }
 

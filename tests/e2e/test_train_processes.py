@@ -642,7 +642,10 @@ def test_wrong_usage_is_2_and_says_what_to_give():
         (["--hosts", "", "--", "x"], "it is empty"),
         (["--grace", "nan", "--", "x"], "a number of seconds"),
         (["--nproc_per_node=0", "--", "x"], '"gpu" or 1 to 256, not "0"'),
-        (["--nnodes", "2", "--node_rank", "0", "--rdzv_endpoint", "::1", "--", "x"], "[::1]:29400"),
+        (
+            ["--nnodes", "2", "--node_rank", "0", "--rdzv_endpoint", "::1", "--", "x"],
+            '"::1" is no address',
+        ),
     ):
         result = subprocess.run(
             [BIN / "tensord", "train", *arguments], capture_output=True, text=True, check=False
