@@ -128,8 +128,7 @@ void Connection::ChooseProtocol(std::span<const std::byte> bytes) {
   if (preface && compared < kPrefaceTells && protocols.http2) return;  // Not enough to tell.
   state_ = State::kOpen;
   peer_names_ = stream_->PeerNames();
-  // Whoever may have meant HTTP/1 gets an answer that people can read, where that is spoken.
-  const bool http1 = !preface && (protocols.http1 || MayBeHttp1(first_bytes_));
+  const bool http1 = !preface && MayBeHttp1(first_bytes_);
   if (protocols.http2 && !http1) {
     session_ = MakeHttp2Session(this);  // It also tells what is neither that it is no HTTP/2.
   } else if (protocols.http1) {

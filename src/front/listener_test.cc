@@ -51,16 +51,6 @@ TEST(Listener, APortForOneProtocolSaysSo) {
   EXPECT_TRUE(http2.closed());
 }
 
-TEST(Listener, WhoMayHaveMeantHttp1IsAnsweredInHttp1) {
-  for (const char* line :
-       {"hello\r\n\r\n", "GET /x\r\n\r\n", "GET /x HTP/1.1\r\nHost: a\r\n\r\n"}) {
-    EdgeFixture f;
-    RawClient client = f.Connect();
-    EXPECT_THAT(f.Talk(&client, line), StartsWith("HTTP/1.1 400 ")) << line;
-    EXPECT_TRUE(client.closed());
-  }
-}
-
 TEST(Listener, WhatIsNoProtocolIsClosed) {
   EdgeFixture f;
   RawClient client = f.Connect();
