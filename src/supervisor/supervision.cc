@@ -131,8 +131,8 @@ void Supervision::Handle(const AllGone&, absl::Time now) {
 
 void Supervision::Handle(const StopSignal& event, absl::Time now) {
   const char* name = event.signal == SIGINT ? "SIGINT" : "SIGTERM";
-  // timeout(1) signals its child and the whole group; service managers and shells do alike.
-  constexpr absl::Duration kSameSignal = absl::Seconds(1);
+  // timeout(1) signals its child and then the whole group. People do not press keys that fast.
+  constexpr absl::Duration kSameSignal = absl::Milliseconds(200);
   if (stop_signal_ != 0 && now - stop_signal_at_ < kSameSignal) return;
   if (stop_signal_ != 0) {
     Do(Say{Severity::kWarning, base::Cat("second ", name, ": ending at once")});
@@ -151,9 +151,8 @@ void Supervision::Handle(const StopSignal& event, absl::Time now) {
     if (phase_ == Phase::kWaiting) Cleared(now);
     return;
   }
-  Do(Say{Severity::kInfo, base::Cat(name,
-                                    ": finishing what is in flight; a second one, later than a "
-                                    "second from now, ends at once")});
+  Do(Say{Severity::kInfo,
+         base::Cat(name, ": finishing what is in flight; a second one ends at once")});
   phase_ = Phase::kDraining;
   kill_front_at_ = now + drain_ + limits::kDrainMargin;
   Do(TellFront{.kind = ControlKind::kDrain});

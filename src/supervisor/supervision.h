@@ -47,7 +47,8 @@ struct ChildStopped {
 };
 // No process of ours is left: the answer to KillAll.
 struct AllGone {};
-// SIGTERM or SIGINT came. Those within a second after the first are the same one.
+// SIGTERM or SIGINT came. Those that come right after the first, as timeout(1) sends two, are the
+// same one.
 struct StopSignal {
   int signal = 0;
 };
