@@ -20,7 +20,7 @@ namespace {
 
 constexpr absl::Duration kLookEvery = absl::Seconds(1);
 constexpr absl::Duration kAnswerWait = absl::Seconds(3);  // A server that is behind answers late.
-constexpr int kLateMax = 5;  // In a row, some 20 s: a server that hangs must not hold ranks for ever.
+constexpr int kLateMax = 5;  // In a row, some 20 s: what hangs must not hold ranks for ever.
 constexpr absl::Duration kCalm = absl::Seconds(3);
 constexpr absl::Duration kWeightTries = absl::Seconds(3);  // What waits drains, or it does not.
 constexpr size_t kPageBytesMax = 8 << 20;                  // Thousands of models.
