@@ -38,7 +38,7 @@ def make_model():
 
 def named(arguments, option):
     """The value of --option=value or --option value; None when it is not given."""
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for argument, following in zip(arguments, [*arguments, ""][1:], strict=True):
         if argument == f"--{option}":
             return following
         if argument.startswith(f"--{option}="):

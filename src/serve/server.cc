@@ -346,7 +346,7 @@ void Server::TellReload(Asked asked, const std::string& problem) {
   if (!problem.empty()) {
     if (news || asked == Asked::kBySignal) obs::Error("{}", problem);
   } else if (news || asked == Asked::kBySignal) {
-    obs::Info("the new configuration holds");
+    obs::Info("the model configuration that was read holds");
   }
 }
 

@@ -7,13 +7,14 @@ import shutil
 import socket
 import stat
 import subprocess
+import sys
 
 import grpc
 import numpy as np
 import pytest
 import requests
 from clients import SECONDS, GrpcClient, error_of
-from local_server import BIN, eventually, free_port
+from local_server import BIN, ROOT, eventually, free_port
 
 X = np.array([2.0], np.float32)
 TENSORD = BIN / "tensord"
@@ -286,3 +287,10 @@ def test_a_flood_of_lines_is_capped(servers, models, grpc_client):
     probe(client, "print", "20000")
     assert probe(client, "hello") == "hello"
     assert server.log().count("probe says") < 5000
+
+
+def test_run_serve_takes_any_number_of_options():
+    lists = [], ["--port"], ["--port", "1"], ["--port=2"], ["--other", "--port=3", "--last"]
+    code = f"import serve; print([serve.named(words, 'port') for words in {lists}])"
+    answer = run(sys.executable, "-c", code, cwd=ROOT / "python/demo")
+    assert answer.stdout == "[None, '', '1', '2', '3']\n", answer.stderr
