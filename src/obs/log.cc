@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "absl/time/time.h"
@@ -76,6 +77,13 @@ absl::Status ParseLevel(std::string_view word, Level* level) {
 
 namespace {
 
+// Whether a value needs no quotes. Unicode has more blanks than anybody knows.
+bool IsWord(std::string_view value) {
+  return !value.empty() && std::ranges::all_of(value, [](char c) {
+    return c > ' ' && c < 0x7f && c != '=' && c != '"';
+  });
+}
+
 std::string Printable(std::string_view text) { return Escape(base::ToUtf8(text)); }
 
 // The character, in UTF-8, at the start of the text, if it is one that hides or turns what a
@@ -132,8 +140,7 @@ std::string FormatLine(const LogOptions& options, std::string_view time, Level l
   }
   line = fmt::format("{} {:7} {}: {}", time, Word(level), options.process, Printable(message));
   for (const auto& [name, value] : fields) {
-    const bool quoted = value.empty() || value.find_first_of(" =\"") != std::string_view::npos;
-    const std::string_view quote = quoted ? "\"" : "";
+    const std::string_view quote = IsWord(value) ? "" : "\"";
     line.append(fmt::format(" {}={}{}{}", name, quote, Printable(value), quote));
   }
   return line;

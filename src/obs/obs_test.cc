@@ -29,6 +29,9 @@ TEST(Log, ATextLineCannotBeForgedByItsValues) {
   EXPECT_EQ(FormatLine(options, "T", Level::kInfo, "m",
                        {{"a", "x identity=root"}, {"b", "c=d"}, {"e", ""}, {"f", "g"}}),
             "T info    front: m a=\"x identity=root\" b=\"c=d\" e=\"\" f=g");
+  const std::string wide_blank = "x\xe3\x80\x80y";
+  EXPECT_EQ(FormatLine(options, "T", Level::kInfo, "m", {{"a", wide_blank}}),
+            "T info    front: m a=\"" + wide_blank + "\"");
 }
 
 TEST(Log, CharactersThatHideOrTurnTextAreEscaped) {
