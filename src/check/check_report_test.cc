@@ -85,6 +85,17 @@ TEST(GatherModels, FindsMissingPathsLabelsAndBatchingFiles) {
   EXPECT_THAT(report.warnings, Contains(HasSubstr("label \"stable\" points to version 9")));
 }
 
+TEST(GatherModels, WarnsOfAVersionThatLooksCut) {
+  const Folder folder;
+  // The length of a field that does not follow.
+  folder.Write("m/1/saved_model.pb", std::string("\x08\x01\x12\x7fzz", 6));
+  Report report;
+  GatherModels({{.name = "m", .base_path = folder.path("m")}}, {{"tensorflow", {}}}, &report);
+  EXPECT_THAT(
+      report.warnings,
+      Contains(HasSubstr("version 1 would be tried, and probably fail: saved_model.pb ends")));
+}
+
 TEST(GatherModels, SaysOfAVersionThatThePolicyLeavesOutOnlyThat) {
   const Folder folder;
   folder.Write("m/1/saved_model.pb", std::string("\x08\x01", 2));

@@ -224,6 +224,10 @@ void GatherVersions(const models::ModelConfig& model, const std::map<std::string
                              .looked_at = looked_at,
                              .waits_for = looked_at && !found.complete ? found.reason : ""});
     if (!loads) continue;
+    if (!found.doubt.empty()) {
+      report->warnings.push_back(base::Cat(where, ", version ", found.number,
+                                           " would be tried, and probably fail: ", found.doubt));
+    }
     CheckVersionBatching(platform, base::Cat(where, ", version ", found.number), found.directory,
                          report);
   }

@@ -206,7 +206,10 @@ FoundVersion LocalSource::Examine(int directory, const std::string& base_path,
                      .warm_up_bytes = files.warm_up_bytes,
                      .tflite = files.tflite,
                      .batching_parameters = files.batching_parameters};
-  if (known.complete) found.reason.clear();
+  if (known.complete) {
+    found.reason.clear();
+    found.doubt = files.doubt;
+  }
   if (!known.complete && found.reason.empty()) {
     found.reason = files.doubt.empty() ? "its files may still be coming" : files.doubt;
   }

@@ -214,6 +214,7 @@ TEST_F(LocalSourceTest, ADoubtIsGivenUpInTheEnd) {
   EXPECT_THAT(Text(), HasSubstr("saved_model.pb ends in the middle"));
   clock_.now += absl::Seconds(20);
   EXPECT_EQ(Text(), "1") << "the worker has the last word";
+  EXPECT_THAT(source_.List(query_)->versions[0].doubt, HasSubstr("ends in the middle"));
 }
 
 TEST_F(LocalSourceTest, WhatIsFreshMustBeQuietAndWhatWasRenamedNeedNot) {

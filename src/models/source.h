@@ -22,6 +22,7 @@ struct FoundVersion {
   std::string directory = {};
   bool complete = false;       // May be loaded.
   std::string reason = {};     // If not complete: what is missing, for the operator.
+  std::string doubt = {};      // If complete: what looks cut all the same; a load will tell.
   uint64_t bytes = 0;          // Sum of the file sizes.
   uint64_t fingerprint = 0;    // Of names, sizes and times: other files, other number; never 0.
   uint64_t warm_up_bytes = 0;  // Of assets.extra/tf_serving_warmup_requests; 0: there is none.
